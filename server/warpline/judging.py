@@ -77,7 +77,11 @@ def _late_line(run: Path, attributed: Profile, events: Trace) -> LateLine | None
         return None
     from warpline import ranks
 
-    own, totals = ranks.table_from(run, events, attributed), attributed.totals
+    totals = attributed.totals
+    try:
+        own = ranks.table_from(run, events, attributed)
+    except Exception:  # noqa: BLE001  # an odd trace costs the line, as in table_of, and not the report
+        return None
     found = ranks.line_of(int(totals["late_rank"]), totals["late_rank_ms"], run, own)
     return found if found is not None and found.file in attributed.sources else None
 

@@ -60,6 +60,18 @@ def test_what_is_paid_once_hides_nothing() -> None:
     assert told("tuning") == [("tuned", pytest.approx(30)), ("copied", pytest.approx(40))]
 
 
+def test_what_is_paid_once_at_two_lines_hides_nothing() -> None:
+    example = read_example(CODE)
+    half = Scale((), host=0.4)
+    rules = [
+        Told("tuned", 2, half, "tuning"),
+        Told("tuned-again", 3, half, "tuning"),
+        Told("copied", 4, COPYING),
+    ]
+    found = diagnose(example.profile, example.profile.sources.get, predict=longest, catalogue=rules)
+    assert [one.rule for one in found.findings if one.line == 4] == ["copied"]
+
+
 def test_what_is_paid_in_each_step_does_and_a_trifle_is_none() -> None:
     assert [rule for rule, _ in told("")] == ["tuned"]
     assert [rule for rule, _ in told("tuning", Scale((), device=0.999))] == ["tuned"]

@@ -91,14 +91,16 @@ AHEAD = """\
 from torch.utils.data import DataLoader
 loader = DataLoader(letters, 256, num_workers=6, persistent_workers=True)
 #^ site loader num_workers=6 persistent_workers=true batches_per_epoch=50 starts_timed={starts} wait_ms=9
-for letter in loader:  #> cost cpu_ms=0.1 step_ms=0.1; use loader
+for letter in loader:  #> cost calls={batches} cpu_ms=0.1 step_ms=0.1; use loader
     train(letter)  #> cost device_ms=18 idle_ms=11.9 step_ms=29.9
 """
 
 
-def blamed(timed_ms: list[float], starts: int = 0, batch_ms: float | None = None) -> float | None:
+def blamed(
+    timed_ms: list[float], starts: int = 0, batch_ms: float | None = None, batches: int = 1
+) -> float | None:
     """The wait that too few workers are blamed for."""
-    example = read_example(AHEAD.format(starts=starts))
+    example = read_example(AHEAD.format(starts=starts, batches=batches))
     workers = None if batch_ms is None else Workers(0, batch_ms, ())
     profile = replace(
         example.profile,
@@ -116,6 +118,12 @@ def test_workers_that_keep_up_are_not_too_few() -> None:
     """A step takes 21 ms without its wait, and in that time six workers make a batch of 126 ms."""
     assert blamed([30.0] * 60, batch_ms=125.0) is None
     assert blamed([30.0] * 60, batch_ms=127.0) == 9.0
+    assert blamed([21.0] * 50 + [75.0] * 10, batch_ms=127.0) == 9.0, "all of the wait, also in bursts"
+
+
+def test_steps_of_several_batches_need_as_many_from_the_workers() -> None:
+    assert blamed([30.0] * 60, batch_ms=40.0, batches=4) == 9.0
+    assert blamed([30.0] * 60, batch_ms=31.0, batches=4) is None
 
 
 def test_waits_rarer_than_a_turn_of_the_workers_are_for_something_else() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from warpline.diagnosis.frameworks import at_setting
@@ -80,7 +81,7 @@ def diagnose(
     findings: list[Finding] = []
     below: list[Finding] = []
     changes: dict[str, Change] = {}
-    once: dict[str, Change] = {}
+    once: dict[str, tuple[Change, ...]] = {}
     for (rule, draft), name in zip(kept, ids, strict=True):
         finding, change = _finding(context, rule, draft, name, predict)
         if change is not None:
@@ -88,10 +89,10 @@ def diagnose(
         if _harms(context, finding):
             continue
         if draft.once and change is not None:
-            once[draft.once] = change
+            once[draft.once] = (*once.get(draft.once, ()), change)
         (findings if _most(context, draft, finding) >= least else below).append(finding)
     for finding in [*below]:
-        later = _later(context, finding, changes.get(finding.id), once, predict)
+        later = _later(context, finding, changes.get(finding.id), once, least, predict)
         if later is not None:
             below.remove(finding)
             findings.append(later)
@@ -212,19 +213,22 @@ def _later(
     context: Context,
     finding: Finding,
     change: Change | None,
-    once: Mapping[str, Change],
+    once: Mapping[str, tuple[Change, ...]],
+    least: float,
     predict: Predict | None,
 ) -> Finding | None:
-    """``finding``, which gains nothing now, where it does in steps that no longer pay the costs of ``once``:
-    with what it saves of those, as an upper bound. Else None."""
-    first = tuple(once.values())
+    """``finding``, which gains too little now, where it gains ``least`` percent and twice as much in steps
+    that no longer pay the costs of ``once``: with what it saves of those, as an upper bound. Else None."""
+    first = tuple(chain(*once.values()))
     before = _simulated(context, finding.rule, Together(first), predict) if once and change else None
     after = (
         _simulated(context, finding.rule, Together((*first, change)), predict) if before and change else None
     )
-    if before is None or after is None or after.step_ms > before.step_ms * (1 - LEAST / 100):
+    if before is None or after is None or after.step_ms > before.step_ms * (1 - least / 100):
         return None
     saved = before.step_ms - after.step_ms
+    if context.share(saved) < 2 * _gain(context, finding):
+        return None
     left_ms = context.step_ms - saved
     evidence = {"saved": ms("saved later", saved), "later": ms("later step", before.step_ms)}
     hidden = (

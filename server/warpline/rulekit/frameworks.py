@@ -104,7 +104,8 @@ def _instead(context: Context, site: Site, source: Source, call: cst.Call, setti
     weights, free = facts_of(Framework, site).weights_bytes, context.profile.facts.memory.free_bytes
     if not weights or not free or weights > MOST_OF_FREE * free:
         raise Refused("it is not known that the device has room for the weights")
-    assert isinstance(call.func, cst.Attribute)  # it is a method's
+    if call.args or not isinstance(call.func, cst.Attribute):
+        raise Refused("its arguments may name another device")
     (edits := Edits(source)).replace(call, f"{source.code(call.func.value)}.{setting.instead}")
     return edits.fix(setting.title, "unsafe")
 

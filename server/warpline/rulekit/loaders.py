@@ -54,15 +54,16 @@ def starved_ms(context: Context, site: Site) -> float:
     """What of ``waited_ms`` too few workers can be to blame for: nothing where they keep up with steps that
     do not wait, by the time that a batch takes one of them.
 
-    Where they do not, each of ``num_workers`` steps in a row has a batch of another worker, and one of these
-    steps waits at least. Longer steps that are half as frequent wait for something else: an epoch begins, or
-    the machine is busy.
+    Where that time is unknown, the waits tell: each of ``num_workers`` steps in a row has a batch of another
+    worker, and one of these steps waits at least, if they do not keep up. Longer steps that are half as
+    frequent wait for something else: an epoch begins, or the machine is busy.
     """
     workers, present = context.profile.facts.workers, facts_of(Loader, site).num_workers or 0
     wait, timed = waited_ms(context, site), sorted(context.profile.manifest.timed_ns)
     loaders = [one for one in context.sites("loader") if facts_of(Loader, one).num_workers and one.uses]
-    if workers is not None and loaders == [site] and workers.batch_ms < present * (context.step_ms - wait):
-        return 0.0
+    if workers is not None and loaders == [site]:
+        batches = max(1.0, sum(cost.calls for cost in context.costs(site.uses)))
+        return wait if batches * workers.batch_ms >= present * (context.step_ms - wait) else 0.0
     rare = max(facts_of(Loader, site).starts_timed or 0, len(timed) // (2 * max(1, present)))
     if not 0 < rare < len(timed):
         return wait
