@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from ....wire.stages import CAPTURING
 from ..device import kinds
-from .recording import Recording
 from .sampling import LastSampling
 from .stages import Stage
 
 if TYPE_CHECKING:
     from ..session import Session
+    from .recording import Recording
 
 #: The wait for the next call of ``generate`` ends with the first step after this time: calls take minutes.
 LONGEST_NS = 10_000_000_000
@@ -87,6 +87,9 @@ class Prefill(Stage):
                 return
             if not self._claim():
                 return
+            # It imports torch, which the script may not have done when this module is.
+            from .recording import Recording
+
             recording = Recording(kinds.used(session.torch).accelerated, events=True)
             recording.prepare()
             recording.start()

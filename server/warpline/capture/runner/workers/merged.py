@@ -23,6 +23,8 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
     total = 0.0
     lines: dict[Location, list[float]] = {}
     for one in told:
+        if not one["recorded"]:  # it only timed its batches
+            continue
         cost = _event_cost(one)
         total += one["recorded_ns"] - cost * one["events"]
         for file, line, function, ns, events, calls in one["lines"]:
