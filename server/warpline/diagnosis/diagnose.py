@@ -91,11 +91,16 @@ def diagnose(
         if draft.once and change is not None:
             once[draft.once] = (*once.get(draft.once, ()), change)
         (findings if _most(context, draft, finding) >= least else below).append(finding)
-    for finding in [*below]:
-        later = _later(context, finding, changes.get(finding.id), once, least, predict)
-        if later is not None:
-            below.remove(finding)
-            findings.append(later)
+    first = tuple(chain(*once.values()))
+    hidden = [finding for finding in below if finding.id in changes] if first else []
+    before = _simulated(context, hidden[0].rule, Together(first), predict) if hidden else None
+    if before is not None:
+        for finding in hidden:
+            after = _simulated(context, finding.rule, Together((*first, changes[finding.id])), predict)
+            later = _later(context, finding, before, after, " and ".join(once), least)
+            if later is not None:
+                below.remove(finding)
+                findings.append(later)
     for some in (findings, below):
         some.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
     if below:
@@ -212,19 +217,17 @@ def _simulated(
 def _later(
     context: Context,
     finding: Finding,
-    change: Change | None,
-    once: Mapping[str, tuple[Change, ...]],
+    before: Predicted,
+    after: Predicted | None,
+    once: str,
     least: float,
-    predict: Predict | None,
 ) -> Finding | None:
     """``finding``, which gains too little now, where it gains ``least`` percent and twice as much in steps
-    that no longer pay the costs of ``once``: with what it saves of those, as an upper bound. Else None."""
-    first = tuple(chain(*once.values()))
-    before = _simulated(context, finding.rule, Together(first), predict) if once and change else None
-    after = (
-        _simulated(context, finding.rule, Together((*first, change)), predict) if before and change else None
-    )
-    if before is None or after is None or after.step_ms > before.step_ms * (1 - least / 100):
+    that no longer pay what is paid ``once``: with what it saves of those, as an upper bound. Else None.
+
+    ``before``, ``after``: such a step without and with its change.
+    """
+    if after is None or after.step_ms > before.step_ms * (1 - least / 100):
         return None
     saved = before.step_ms - after.step_ms
     if context.share(saved) < 2 * _gain(context, finding):
@@ -232,7 +235,7 @@ def _later(
     left_ms = context.step_ms - saved
     evidence = {"saved": ms("saved later", saved), "later": ms("later step", before.step_ms)}
     hidden = (
-        f" {' and '.join(once).capitalize()} hides this now: without it a step takes {{later}}, and a fix "
+        f" {once.capitalize()} hides this now: without it a step takes {{later}}, and a fix "
         "here saves {saved} of that."
     )
     finding = replace(

@@ -54,9 +54,10 @@ def plan(profile: Profile, diagnosis: Diagnosis, predictor: Predictor) -> Plan |
             bound = predictor.limit(profile, Together(made))
             steps.append(_step(best, next_ms, now_ms / next_ms, bound))
             now_ms = next_ms
-            # A finding may promise less than the replay saves: the next one does not gain that.
-            replayed = predictor(profile, Together(made))
-            behind_ms = max(0.0, now_ms - replayed.step_ms) if replayed is not None else 0.0
+            if len(made) == 1:  # later steps are what the replay says
+                # The first finding may promise less than its replay saves: the next one does not gain that.
+                replayed = predictor(profile, Together(made))
+                behind_ms = max(0.0, now_ms - replayed.step_ms) if replayed is not None else 0.0
         return Plan(step_ms, limit, tuple(steps), min(now_ms, predictor.floor_ms(profile)))
     except Exception:  # noqa: BLE001  # a trace that cannot be replayed has no plan, and its report all else
         return None
