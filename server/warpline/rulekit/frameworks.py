@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import libcst as cst
@@ -186,9 +187,7 @@ def _passed(
 
 def _mapped(source: Source, call: cst.Call, mapping: str, changes: Changes, name: str, code: str) -> None:
     """An entry of the dict that the call takes as its argument ``mapping``. Raises Refused."""
-    for word in changes.context.profile.manifest.argv:
-        if word.split("=")[0].rpartition(".")[2] == name and word.startswith("--"):
-            raise Refused(f"the command line passes `{word.split('=')[0]}`: change it there")
+    _not_passed(changes.context, lambda option: option.startswith("--") and option.rpartition(".")[2] == name)
     given = source.argument(call, mapping)
     if given is None:
         changes.of(source).set_argument(call, mapping, f'{{"{name}": {code}}}')
@@ -231,9 +230,7 @@ def _parsed(
     if method not in ("parse_args_into_dataclasses", "parse_args_and_config"):  # the second is trl's
         raise Refused(f"set `{name}` to {code} in what `{method}` reads")
     options = {f"--{name}", f"--{name.replace('_', '-')}", f"--no_{name}", f"--no-{name.replace('_', '-')}"}
-    for word in context.profile.manifest.argv:
-        if word.split("=")[0] in options:
-            raise Refused(f"the command line passes `{word.split('=')[0]}`: change it there")
+    _not_passed(context, options.__contains__)
     own = own_class(source, facts_of(Framework, site).type)
     if own is not None:
         _field(source, own, changes, name, code)
@@ -242,6 +239,13 @@ def _parsed(
     if statement is None or not isinstance(call.func.value, cst.Name):
         raise Refused(f"set `{name}` to {code} on the command line")
     changes.of(source).insert_before(statement, f"{call.func.value.value}.set_defaults({name}={code})")
+
+
+def _not_passed(context: Context, is_it: Callable[[str], bool]) -> None:
+    """Raises Refused where the command line passes an option that ``is_it``."""
+    options = (word.split("=")[0] for word in context.profile.manifest.argv)
+    if option := next(filter(is_it, options), ""):
+        raise Refused(f"the command line passes `{option}`: change it there")
 
 
 def own_class(source: Source, name: str | None) -> cst.ClassDef | None:
