@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 #: The wait for the next call of ``generate`` ends with the first step after this time: calls take minutes.
 LONGEST_NS = 10_000_000_000
-#: Without any step, as in a server that has no request left, it ends after this time.
+#: Without any step, as in a server that has no request left, it ends after this time, which is longer, so
+#: that steps end the wait where there are some.
 NO_STEP_S = 15.0
 #: How long the script's end waits for a run that is being written at that moment.
 WRITING_S = 20.0
@@ -56,9 +57,7 @@ class Prefill(Stage):
         self.times = not session.observers.facts.get("prefill_steps")
         self.last_ns = time_ns()
         self.until_ns = self.last_ns + LONGEST_NS
-        self.late = threading.Timer(NO_STEP_S, session.guarded(self._no_step, None))
-        self.late.daemon = True
-        self.late.start()
+        self.late = self.after(NO_STEP_S, self._no_step)
 
     def tick(self) -> None:
         session = self.session
@@ -118,7 +117,7 @@ class Prefill(Stage):
         self._finish()
 
     def _no_step(self) -> None:
-        """No step ended in time. Runs on the timer's thread."""
+        """No step ended in time; runs on the timer's thread."""
         if self._claim():
             self._finish_unsampled()
 

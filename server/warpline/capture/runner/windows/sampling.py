@@ -161,11 +161,7 @@ class LastSampling(Sampling):
 
     def _limit(self) -> None:
         """The block may have no more steps."""
-        self.deadline = threading.Timer(
-            LONGEST * self.window_ns / 1e9 + START_S, self.session.guarded(self._late, None)
-        )
-        self.deadline.daemon = True
-        self.deadline.start()
+        self.deadline = self.after(LONGEST * self.window_ns / 1e9 + START_S, self._late)
 
     def _stop(self) -> bool:
         self.deadline.cancel()

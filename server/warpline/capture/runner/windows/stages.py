@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,13 @@ class Stage:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+
+    def after(self, seconds: float, late: Callable[[], object]) -> threading.Timer:
+        """Call ``late`` after that time, on a thread of its own, unless the timer is cancelled."""
+        timer = threading.Timer(seconds, self.session.guarded(late, None))
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def begin(self) -> None:
         """Called once, when the stage before has ended."""
