@@ -14,7 +14,8 @@ LATE_RANK_PERCENT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LateLine:
-    """The line that makes a rank late: what the rank spends on it, less what the others do (their median)."""
+    """The line that makes a rank late, and how much more time that rank spends on it than the others do in
+    the median."""
 
     file: str
     line: int

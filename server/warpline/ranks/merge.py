@@ -19,7 +19,8 @@ from warpline.model.problem import Problem
 from warpline.model.ranks import LATE_RANK_PERCENT, LateLine
 from warpline.ranks.reduce import LineTime, RankTable, table_of
 
-#: Of what the others wait for a rank, the line that the report names has more than this share.
+#: Of what the others wait for a rank, the line that the report names has more than this share: no other line
+#: can have as much.
 MOST = 0.5
 _MOST_NAMED = 5  # notes, so that hundreds of ranks do not make a page of them
 

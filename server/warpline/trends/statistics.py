@@ -82,7 +82,7 @@ def dependence(values: Sequence[float]) -> float:
 
 
 def blocks(values: Sequence[float], most: int) -> list[float]:
-    """At most ``most`` values: the medians of neighbours. Unlike every k-th value they have less noise."""
+    """At most ``most`` values: medians of neighbours, which have less noise than every k-th value."""
     size = max(1, -(-len(values) // most))
     return [median(values[at : at + size]) for at in range(0, len(values), size)]
 

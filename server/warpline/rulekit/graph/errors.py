@@ -14,14 +14,17 @@ from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
 FIRST: Numbers = (-2.9, -1.2, -0.31, -0.04, 0.02, 0.17, 0.6, 1.4, 3.2, -0.8, 2.1)
 SECOND: Numbers = (0.7, 0.12, 0.33, 0.03, 0.9, 0.21, 0.55, 0.08, 0.41, 0.95, 0.66)
 PROBABILITIES: Numbers = (0.07, 0.92, 0.41, 0.03, 0.88, 0.17, 0.6, 0.35, 0.74, 0.5, 0.26)
+#: Largest difference of a formula's values from an error's, as a share. Both are computed in float64, so the
+#: same formula differs by far less.
 TOLERANCE = 1e-4
 SUMS = frozenset({"mean", "sum"})
 #: An error goes through these, and no others, before it is added up.
 ON_ERRORS = frozenset(
     {"mul", "neg", "div", "true_divide", "add", "sub", "masked_fill", "where", "sqrt", "index"}
 )
+#: Operators between an error and its sum, or between scores and a loss, that are followed.
 FAR = 12
-#: Where a smooth error turns straight: the samples' errors go up to 2.8.
+#: Where a smooth error becomes linear, at most: the samples' errors go up to 2.8.
 MOST_BETA = 2.5
 
 Error = Callable[[float, float], float]
@@ -96,7 +99,7 @@ def _between(graph: Graph, result: Node, first: int, second: int) -> tuple[str, 
 
 
 def forms(constants: set[float]) -> Iterator[tuple[str, str, Error]]:
-    """Kind, call and formula of each error; smooth ones turn straight at one of ``constants``, or at 1."""
+    """Kind, call and formula of each error; smooth ones become linear at one of ``constants``, or at 1."""
     yield "A squared error", "F.mse_loss", lambda x, y: (x - y) ** 2
     yield "An absolute error", "F.l1_loss", lambda x, y: abs(x - y)
     yield (
@@ -128,7 +131,7 @@ def _constants(nodes: tuple[Node, ...]) -> set[float]:
 
 
 def _fits(numbers: Numbers, error: Error, samples: Numbers, targets: Numbers) -> bool:
-    """Whether ``numbers`` are the error times one factor."""
+    """Whether ``numbers`` are the error's values, all multiplied by one factor."""
     try:
         wanted = [error(x, y) for x, y in zip(samples, targets, strict=True)]
     except ValueError:

@@ -119,7 +119,7 @@ def rare(steps: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _note(left_out: Sequence[tuple[int, int]], steps: Sequence[int]) -> str:
-    """What to tell the user of ``left_out``, begin and end of steps in microseconds."""
+    """The note about the steps ``left_out`` (begin and end in microseconds); empty where they are short."""
     spent_us = sum(end - begin for begin, end in left_out)
     if not left_out or spent_us < WORTH_A_NOTE * (steps[-1] - steps[0]) / 1000:
         return ""

@@ -79,7 +79,7 @@ def is_weighed(captured: int, calls: int) -> bool:
 
 
 #: Bytes of trace after which a longer capture pauses: what was recorded is written, and its memory is free
-#: again.
+#: again. These are 65,000 events of 380 bytes, for which torch holds about 130 MB (``profiler_stop.py``).
 SLICE_BYTES = 25_000_000
 #: What a call of an operator is taken to have before the first recording: between the 8 that half of the
 #: recorded runs exceed and the 50 of the largest, at 380 bytes for each event.
