@@ -12,7 +12,7 @@ class Waves(Dataset):
 
     def __getitem__(self, index):
         wave = torch.linspace(0, 1, 2048) * index
-        for _ in range(4):
+        for _ in range(16):
             wave = wave.sin()
         return wave[:128], index % 4
 
