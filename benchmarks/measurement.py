@@ -1,12 +1,16 @@
-"""Does a measurement tell the truth? A change that changes nothing, many times, and a planted slowdown.
+"""Does a measurement tell the truth? A planted slowdown and a change that changes nothing, many times each.
 
-    python benchmarks/measurement.py [--repetitions 20] [--load 0] [--slowdown 5] [--seconds 450 --log FILE]
+    python benchmarks/measurement.py [--repetitions 20] [--load 0] [--slowdown 5] [--seconds 3600 --log FILE]
 
-The change that changes nothing adds a comment; the slowdown, measured first, makes the script do that
-many percent more of the same work. ``--load N`` keeps N other processes busy meanwhile. All of it ends
-within ``--seconds``: each measurement gets an equal share of the time that is left (the slowdown two), and
+The change that changes nothing adds a comment; the slowdown makes the script do that many percent more of
+the same work. Each repetition times both, as ``fix --measure`` does with two fixes: its rounds share the
+plain script. ``--load N`` keeps N other processes busy meanwhile; the machine's own load is noted beside each
+row. All of it ends within ``--seconds``: each repetition gets an equal share of the time that is left, and
 what it has seen by then counts. With ``--log`` each row is kept at once, and a later call goes on from there.
-It ends with status 1 when fewer than 19 of 20 intervals hold 1, or the slowdown is not found.
+
+An interval is right if it holds the truth, 1 or what the slowdown makes of it; a single round gives none. A
+slowdown is found if its whole interval lies below 1. It ends with status 1 when fewer than 19 of 20 intervals
+of either kind are right.
 """
 
 from __future__ import annotations
@@ -19,21 +23,24 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
 from warpline.measure import Candidate, Outcome
 from warpline.measure.contest import Contest
+from warpline.measure.pairs import QUICK
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
 SCRIPT = Path(__file__).parent / "workloads/steady.py"
 BUSY = "while True: pass"
 NOWHERE = Path(os.devnull)
+SAME, SLOWER = "nothing", "slower"
 
 
 def main() -> int:
@@ -42,75 +49,86 @@ def main() -> int:
     more = re.sub(
         r"REPEATS = (\d+)", lambda found: f"REPEATS = {slowed(int(found[1]), options.slowdown)}", text
     )
-    same = Candidate(("nothing",), "a comment", {str(SCRIPT): text + "\n# nothing\n"})
-    slower = Candidate(("slower",), f"{options.slowdown} % more work", {str(SCRIPT): more})
+    candidates = [
+        Candidate((SLOWER,), f"{options.slowdown} % more work", {str(SCRIPT): more}),
+        Candidate((SAME,), "a comment", {str(SCRIPT): text + "\n# nothing\n"}),
+    ]
     request = Request(target=str(SCRIPT), cwd=str(SCRIPT.parent), python=options.python)
     print(f"{options.repetitions} repetitions, {options.load} busy processes beside them\n")
-    print("| change | ratio | 95 % interval | rounds | right |\n|---|---|---|---|---|", flush=True)
+    print(
+        "| change | ratio | 95 % interval | rounds | step ms | load | right |\n|---|---|---|---|---|---|---|"
+    )
     rows = [json.loads(line) for line in options.log.read_text().splitlines()] if options.log.exists() else []
     for row in rows:
         print(row["text"], flush=True)
     ends = time.monotonic() + options.seconds
     with load(options.load):
-        for at in range(len(rows), 1 + options.repetitions):
-            left, shares = ends - time.monotonic(), 1 + options.repetitions - at + (at == 0)
+        for at in range(len(rows) // len(candidates), options.repetitions):
+            left = ends - time.monotonic()
             if left <= 0:
                 break
-            candidate = same if at else slower
-            ends_at = time.monotonic() + left / shares * (1 if at else 2)
-            rows.append(shown(measured(request, candidate, ends_at), holds if at else below))
-            if options.log != NOWHERE:
-                with options.log.open("a") as log:
-                    log.write(json.dumps(rows[-1]) + "\n")
-    found, held = bool(rows and rows[0]["right"]), sum(row["right"] for row in rows[1:])
-    print(f"\n{held} of {len(rows[1:])} intervals of no change hold 1; ", end="")
-    print(f"the slowdown of {options.slowdown} % was {'found' if found else 'not found'}")
-    if len(rows) <= options.repetitions:
-        print(f"the time was over: {1 + options.repetitions - len(rows)} measurements were not begun")
-    return 0 if rows[1:] and held >= 0.95 * len(rows[1:]) and found else 1
+            ends_at = time.monotonic() + left / (options.repetitions - at)
+            for outcome in measured(request, candidates, ends_at):
+                truth = 1.0 if outcome.candidate is candidates[1] else 1 / (1 + options.slowdown / 100)
+                rows.append(shown(outcome, truth))
+                if options.log != NOWHERE:
+                    with options.log.open("a") as log:
+                        log.write(json.dumps(rows[-1]) + "\n")
+    return summary(rows, options.slowdown)
 
 
-def measured(request: Request, candidate: Candidate, ends_at: float) -> Outcome:
-    """What is known of ``candidate`` at ``ends_at`` (``time.monotonic()``) at the latest."""
-    contest = Contest(request, [candidate], deadline=ends_at if ends_at < math.inf else None)
+def summary(rows: list[dict[str, Any]], slowdown: float) -> int:
+    """What the rows come to; the exit status."""
+    good = bool(rows)
+    for change in (SLOWER, SAME):
+        mine = [row for row in rows if row["change"] == change]
+        timed = [row for row in mine if row["ratio"] is not None]
+        right = sum(row["right"] for row in mine)
+        good = good and right >= 0.95 * len(mine)
+        said = f"{slowdown:g} % more work" if change == SLOWER else "no change"
+        print(f"\n{said}: {right} of {len(mine)} intervals hold the truth", end="")
+        if timed:
+            below, above = (sum(row[end] for row in timed) for end in ("below", "above"))
+            ratios = [row["ratio"] for row in timed]
+            width = median(row["high"] / row["low"] if row["low"] else math.inf for row in timed)
+            print(
+                f"; {below} lie below 1, {above} above; ratios {min(ratios):.3f} to {max(ratios):.3f}, "
+                f"median {median(ratios):.3f}; median width {width:.3f}; "
+                f"{min(row['rounds'] for row in timed)} to {max(row['rounds'] for row in timed)} rounds"
+            )
+    return 0 if good else 1
+
+
+def measured(request: Request, candidates: list[Candidate], ends_at: float) -> list[Outcome]:
+    """What is known of ``candidates`` at ``ends_at`` (``time.monotonic()``) at the latest."""
+    contest = Contest(request, candidates, QUICK, deadline=ends_at if ends_at < math.inf else None)
     try:
         contest.run()
     except Problem as problem:
-        print(f"{candidate.title}: {problem}", file=sys.stderr)
-    return contest.outcomes()[0]
+        print(problem, file=sys.stderr)
+    return contest.outcomes()
 
 
 def slowed(repeats: int, percent: float) -> int:
     return round(repeats * (1 + percent / 100))
 
 
-def holds(low: float, high: float) -> bool:
-    return low <= 1.0 <= high
-
-
-def below(low: float, high: float) -> bool:
-    return high < 1.0
-
-
-def shown(outcome: Outcome, right: Callable[[float, float], bool]) -> dict[str, Any]:
-    """Print one row; its ``text``, and whether the interval is ``right``."""
-    seen = outcome.measured
+def shown(outcome: Outcome, truth: float) -> dict[str, Any]:
+    """Print one row: what was seen, and whether the interval holds ``truth``."""
+    seen, busy = outcome.measured, os.getloadavg()[0]
+    row: dict[str, Any] = {"change": outcome.candidate.fixes[0], "ratio": None, "right": False}
     if seen is None:
-        text = f"| {outcome.candidate.title} | {outcome.reason} | | | no |"
-        print(text, flush=True)
-        return {"text": text, "right": False}
-    good = right(seen.low, seen.high)
-    interval = f"{seen.low:.3f} to {seen.high:.3f}"
-    row = (
-        outcome.candidate.title,
-        f"{seen.speedup:.3f}",
-        interval,
-        str(outcome.rounds),
-        "yes" if good else "no",
-    )
-    text = f"| {' | '.join(row)} |"
-    print(text, flush=True)
-    return {"text": text, "right": good}
+        row["text"] = f"| {outcome.candidate.title} | {outcome.reason} | | | | {busy:.1f} | no |"
+    else:
+        good = outcome.rounds > 1 and seen.low <= truth <= seen.high
+        row |= {"ratio": seen.speedup, "low": seen.low, "high": seen.high, "rounds": outcome.rounds}
+        row |= {"right": good, "below": seen.high < 1.0, "above": seen.low > 1.0, "load": busy}
+        row["text"] = (
+            f"| {outcome.candidate.title} | {seen.speedup:.3f} | {seen.low:.3f} to {seen.high:.3f} "
+            f"| {outcome.rounds} | {outcome.baseline_step_ms:.1f} | {busy:.1f} | {'yes' if good else 'no'} |"
+        )
+    print(row["text"], flush=True)
+    return row
 
 
 @contextmanager

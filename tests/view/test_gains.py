@@ -24,11 +24,19 @@ MEASURED, NONE = Measured(2.6, 2.5, 2.7, None, None), Measured(1.1, 0.9, 1.3, No
         ([replace(ONE, predicted=Predicted(10.0, 1.004, "simulated"))], ""),
         ([replace(ONE, predicted=SIMULATED)], ", best 2.50x predicted"),
         ([replace(ONE, predicted=SIMULATED, measured=MEASURED)], ", best 2.60x"),
-        ([replace(ONE, predicted=SIMULATED), replace(ONE, predicted=BOUND)], ", at most 3.50x predicted"),
+        ([replace(ONE, predicted=SIMULATED), replace(ONE, predicted=BOUND)], ", best about 3.50x predicted"),
         ([replace(ONE, predicted=BOUND, measured=NONE)], ""),
-        ([replace(ONE, predicted=UNSURE)], ", best 1.66x predicted, 0.66 to 4.15: measure it"),
+        ([replace(ONE, predicted=UNSURE)], ", best perhaps 1.66x (no gain to 4.15x): measure it"),
     ],
-    ids=["none", "too little", "predicted", "measured", "a bound", "measured, and no gain", "it may lose"],
+    ids=[
+        "none",
+        "too little",
+        "predicted",
+        "measured",
+        "a bound",
+        "measured, and no gain",
+        "it may gain nothing",
+    ],
 )
 def test_the_best_gain(findings: list[Finding], said: str) -> None:
     assert gains.best(findings) == said

@@ -1,17 +1,22 @@
 """The error of predicted gains, from earlier predictions and their measurements.
 
 The error of a prediction is |log(predicted / measured)|. It grows with the predicted gain: a prediction of no
-gain is rarely off by half, one of 4x may be. So errors are in units of ``scale(predicted)``. ``low`` to
-``high`` is wide enough for nine of ten errors: of n errors, the smallest one that at least 0.9 (n + 1) do not
-exceed (split conformal prediction: V. Vovk, A. Gammerman, G. Shafer, *Algorithmic Learning in a Random
-World*, 2005), or the largest if n is below nine.
+gain is rarely off by half, one of 4x may be. So errors are in units of ``scale(predicted)``.
+
+Rules differ in how well their gains are predicted. So each has a ``typical`` error, which is drawn to that of
+its family, and this to that of all rules, the more the fewer readings there are. ``low`` to ``high`` holds
+errors up to ``REACH`` times the typical one: as many times as nine of ten readings need, each by the typical
+error of other scripts (split conformal prediction with scaled errors: J. Lei et al., *Distribution-free
+predictive inference for regression*, JASA 2018). Where the replacement was tried, large errors are rarer, so
+that has a reach of its own. ``benchmarks/intervals.py`` tests this on rounds of readings that were left out,
+and fits the figures.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,27 +25,26 @@ from warpline.model import costs
 from warpline.model.report import Finding, Predicted
 
 COVERED = 0.9
-#: Errors grow with the gain up to a gain of about 6x, and not beyond. A prediction of no gain has an eighth
-#: of the largest scale.
-LEAST_SCALE, MOST_SCALE = 0.25, 2.0
-#: Fewer than nine readings do not determine an interval for nine of ten. The largest error is then multiplied
-#: by a factor: this one without any reading (with an assumed error of 1), and a smaller one with each
-#: reading. The lower end for a bound is no gain.
-FEW = costs.bound("few-readings")
-#: With at least this many readings, at most one in ten new ones is expected above the largest.
-LEAST_READINGS = 9
-#: From this many measurements on, a basis is used alone.
+TRIED = "probed"
+#: Errors grow with the gain up to a gain of about 4.5x, and not beyond.
+LEAST_SCALE, MOST_SCALE = costs.value("interval-least-scale"), 2.0
+#: A class of errors is drawn to the larger class that it belongs to as if that had so many readings in it.
+SHRINK = costs.value("interval-shrink")
+#: By whether the replacement was tried.
+REACH = {False: costs.value("interval-reach"), True: costs.value("interval-reach-tried")}
+#: A smaller error says nothing: timing does not tell it from none.
+LEAST_ERROR = 0.02
+#: From this many measurements in a project on, a basis is used alone.
 ENOUGH = 20
-#: Rules whose errors are kept separate from those of other rules, for every basis. Predictions from trials
-#: are again separate from the others.
+#: Rules whose errors have a cause in common.
 #: The compiler's output cannot be predicted, and may be slower.
 COMPILED = frozenset({"launch-bound", "unfused-elementwise", "graph-break", "recompilation"})
 #: The trace does not show how much host work is saved without a loop.
 LOOPS = frozenset({"python-loop-over-tensor", "cat-in-loop", "parameter-loop", "anomaly-detection-on"})
+#: The step waits for batches, and can at most lose that wait.
+WAITS = frozenset({"loader-without-workers", "too-few-loader-workers", "slow-sample-line"})
 #: How far workers scale depends on the machine: its cores, and its memory bandwidth for large batches.
-LOADERS = frozenset({
-    "loader-without-workers", "too-few-loader-workers", "loader-workers-restart", "slow-sample-line",
-})  # fmt: skip
+LOADERS = WAITS | {"loader-workers-restart"}
 FAMILIES = {"compiled": COMPILED, "loops": LOOPS, "loaders": LOADERS}
 
 
@@ -54,8 +58,8 @@ class Miss:
 
     @property
     def error(self) -> float:
-        """The prediction's error, in units of ``scale(predicted)``."""
-        return abs(math.log(self.predicted / self.measured)) / scale(self.predicted)
+        """The prediction's error, in units of ``scale(predicted)``; at least ``LEAST_ERROR`` of a gain."""
+        return max(LEAST_ERROR, abs(math.log(self.predicted / self.measured))) / scale(self.predicted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,7 @@ class Reading(Miss):
 @cache
 def known() -> tuple[Reading, ...]:
     """The project's own readings, from ``known.json``: predicted and timed by ``benchmarks/predictions.py``,
-    ``bets.py`` and ``pairs.py`` (docs/measuring-tables.md). ``benchmarks/intervals.py`` scores the intervals,
-    each reading by those of other scripts."""
+    ``bets.py`` and ``pairs.py`` (docs/measuring-tables.md)."""
     rows = json.loads(Path(__file__).with_name("known.json").read_text(encoding="utf-8"))
     return tuple(Reading(*row) for row in rows)
 
@@ -82,12 +85,12 @@ def scale(predicted: float) -> float:
     return min(MOST_SCALE, LEAST_SCALE + abs(math.log(max(predicted, 1e-9))))
 
 
-def bounded(findings: Sequence[Finding], past: Sequence[Miss], device: str = "") -> tuple[Finding, ...]:
-    """``findings`` with ``low`` and ``high`` of their predictions. ``device``: the run's kind of device."""
+def bounded(findings: Sequence[Finding], past: Sequence[Miss]) -> tuple[Finding, ...]:
+    """``findings`` with ``low`` and ``high`` of their predictions. ``past``: the project's measurements."""
     return tuple(
         one
         if one.predicted is None
-        else replace(one, predicted=with_bounds(one.predicted, past, device=device, rule=one.rule))
+        else replace(one, predicted=with_bounds(one.predicted, past, rule=one.rule, most=without_wait(one)))
         for one in findings
     )
 
@@ -96,74 +99,85 @@ def with_bounds(
     predicted: Predicted,
     past: Sequence[Miss],
     before: Sequence[Reading] | None = None,
-    device: str = "",
     rule: str = "",
+    most: float = math.inf,
+    far: Mapping[bool, float] = REACH,
 ) -> Predicted:
     """``predicted`` with the interval that holds nine of ten measured gains. ``before``: replaces
-    ``known()``."""
-    half = width(predicted.basis, past, before, device, rule) * scale(predicted.speedup)
-    low, high = predicted.speedup * math.exp(-half), predicted.speedup * math.exp(half)
-    if predicted.basis == "bound":
-        low = min(low, 1.0)
-    return replace(predicted, low=low, high=high)
+    ``known()``, and ``far`` its ``REACH``. ``most``: the gain that the run allows, up to the error of a
+    prediction of no gain."""
+    unit = width(predicted.basis, past, before, rule, far)
+    half = unit * scale(predicted.speedup)
+    ceiling = max(predicted.speedup, most) * math.exp(unit * LEAST_SCALE)
+    return replace(
+        predicted,
+        low=predicted.speedup * math.exp(-half),
+        high=min(predicted.speedup * math.exp(half), ceiling),
+    )
 
 
-#: Bases that share their errors if one has too few. Trials and simulations use the same replay. Bounds and
-#: estimates both use a figure that is not from this run.
-_ALIKE = {
-    "simulated": ("simulated",),
-    "probed": ("simulated", "probed"),
-    "estimate": ("estimate", "bound"),
-    "bound": ("estimate", "bound"),
-}
+def without_wait(finding: Finding) -> float:
+    """The gain if the step no longer waited for batches; infinite for findings about something else."""
+    waits = [one.value for one in finding.evidence if (one.metric, one.unit) == ("exposed wait", "ms")]
+    if finding.predicted is None or finding.rule not in WAITS or not waits:
+        return math.inf
+    step_ms = finding.predicted.step_ms * finding.predicted.speedup
+    return step_ms / (step_ms - waits[0]) if waits[0] < step_ms else math.inf
 
 
 def width(
     basis: str,
     past: Sequence[Miss],
     before: Sequence[Reading] | None = None,
-    device: str = "",
     rule: str = "",
+    far: Mapping[bool, float] = REACH,
 ) -> float:
     """Half the width of the interval of log(predicted gain), in units of ``scale``.
 
-    It uses the errors of the same basis on the same kind of device if there are nine; else those of similar
-    bases, then those of all devices. The errors of the rules in ``FAMILIES`` are kept separate, for all
-    devices together.
+    The project's own measurements of predictions with the same basis can widen it; ``ENOUGH`` of them
+    determine it.
     """
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
-        return _quantile(own)
-    found = [*(one.error for one in alike(basis, before, device, rule)), *own]
-    missing = max(0, LEAST_READINGS - len(found) + len(own))
-    wider: float = FEW ** (missing / LEAST_READINGS)
-    return wider * (_quantile(found) if found else 1.0)
+        return quantile(own)
+    usual = typical(rule, known() if before is None else before)
+    return far[basis == TRIED] * max(usual, _drawn(own, usual, SHRINK))
 
 
-def alike(
-    basis: str, before: Sequence[Reading] | None = None, device: str = "", rule: str = ""
-) -> list[Reading]:
-    """The readings that determine the interval's width. ``before``: replaces ``known()``."""
-    mine = family(basis, rule)
-    every = known() if before is None else before
-    every = [one for one in every if family(one.basis, one.rule) == mine]
-    some: list[Reading] = []
-    if mine:
-        return list(every)
-    for here in (True, False):
-        for bases in ((basis,), _ALIKE.get(basis, (basis,))):
-            some = [one for one in every if one.basis in bases and (not here or one.device == device)]
-            if len(some) >= LEAST_READINGS:
-                return some
-    return some
+def typical(rule: str, readings: Sequence[Reading]) -> float:
+    """The usual error of predictions for ``rule``, in units of ``scale``: a geometric mean."""
+    mine = FAMILIES.get(family(rule))
+    relatives = [one for one in readings if (one.rule in mine if mine else not family(one.rule))]
+    found = _drawn([one.error for one in readings], 1.0, 0.0)
+    found = _drawn([one.error for one in relatives], found, SHRINK)
+    return _drawn([one.error for one in relatives if one.rule == rule], found, SHRINK)
 
 
-def family(basis: str, rule: str) -> str:
-    """The family of ``FAMILIES`` that the errors of such a prediction belong to; "" if none."""
-    name = next((name for name, rules in FAMILIES.items() if rule in rules), "")
-    return f"{name}, tried" if name and basis == "probed" else name
+def _drawn(errors: Sequence[float], usual: float, weight: float) -> float:
+    """The geometric mean of ``errors`` and of ``usual``, which counts as ``weight`` of them."""
+    if not errors:
+        return usual
+    logs = sum(math.log(error) for error in errors)
+    return math.exp((logs + weight * math.log(usual)) / (len(errors) + weight))
 
 
-def _quantile(errors: Sequence[float]) -> float:
+def reach(readings: Sequence[Reading]) -> dict[bool, float]:
+    """How many typical errors nine of ten ``readings`` lie within, each by those of other scripts; by whether
+    the replacement was tried."""
+    errors: dict[bool, list[float]] = {False: [], True: []}
+    for one in readings:
+        others = [other for other in readings if other.script != one.script]
+        errors[one.basis == TRIED].append(one.error / typical(one.rule, others))
+    return {tried: quantile(some) for tried, some in errors.items() if some}
+
+
+def family(rule: str) -> str:
+    """The family of ``FAMILIES`` that ``rule`` belongs to; "" if none."""
+    return next((name for name, rules in FAMILIES.items() if rule in rules), "")
+
+
+def quantile(errors: Sequence[float]) -> float:
+    """The smallest error that nine of ten new ones are expected not to exceed; the largest if there are fewer
+    than nine."""
     ordered = sorted(errors)
     return ordered[min(len(ordered), math.ceil(COVERED * (len(ordered) + 1))) - 1]

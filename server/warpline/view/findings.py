@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warpline.model.report import Evidence, Finding, Predicted
+from warpline.model.report import Evidence, Finding
 from warpline.view import text, units
-from warpline.view.gains import uncertain
+from warpline.view.gains import between, uncertain
 
 _BASIS = {
     "probed": "tried",
     "simulated": "simulated",
-    "bound": "at most",
+    "bound": "a bound",
     "estimate": "estimated",
 }
 _APPLICABILITY = {
@@ -73,18 +73,12 @@ def gains(finding: Finding) -> tuple[str, ...]:
             words += f", loss drifts by {found.loss_drift:.2g}"
         return (words,)
     if finding.predicted:
-        expected = finding.predicted
-        said = f"predicted: {units.ms(expected.step_ms)} a step, {units.gain(expected.speedup)}"
-        return (f"{said} ({_known(expected)})",)
+        expected, how = finding.predicted, _BASIS[finding.predicted.basis]
+        gain = units.gain(expected.speedup)
+        if uncertain(expected):
+            return (f"predicted: perhaps {gain} ({how}; {between(expected)}): measure it",)
+        return (f"predicted: {units.ms(expected.step_ms)} a step, {gain} ({how})",)
     return ()
-
-
-def _known(predicted: Predicted) -> str:
-    """How a prediction is known. Of one that says little and may be a loss, that it is to be measured."""
-    how = _BASIS[predicted.basis]
-    if uncertain(predicted):
-        return f"{how}, {units.interval(predicted.low or 0.0, predicted.high or 0.0)}: measure it"
-    return how
 
 
 def _place(file: str, line: int, names: Mapping[str, str]) -> str:

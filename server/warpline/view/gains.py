@@ -9,8 +9,8 @@ from warpline.view import units
 
 #: A smaller difference in memory, or in the loss, is not shown.
 _MEMORY, _LOSS = 0.01, 1e-9
-#: An interval this wide says little.
-_WIDE = 2.0
+#: The ends of an interval that says how large a gain is are less than this factor apart.
+_WIDE = 3.0
 
 
 def factor(speedup: float) -> str:
@@ -50,18 +50,23 @@ def short(finding: Finding) -> str:
     if predicted is None or predicted.speedup < 1.005:
         return ""
     if uncertain(predicted):
-        bounds = units.interval(predicted.low or 0.0, predicted.high or 0.0)
-        return f"{factor(predicted.speedup)} predicted, {bounds}: measure it"
-    most = "at most " if predicted.basis == "bound" else ""
-    return f"{most}{factor(predicted.speedup)} predicted"
+        return f"perhaps {factor(predicted.speedup)} ({between(predicted)}): measure it"
+    about = "about " if predicted.basis == "bound" else ""
+    return f"{about}{factor(predicted.speedup)} predicted"
 
 
 def uncertain(predicted: Predicted) -> bool:
-    """Whether a prediction says little: it may be a loss, and its interval is wide. Bounds claim no more."""
+    """Whether a prediction does not say that there is a gain, or hardly how large it is."""
     low, high = predicted.low, predicted.high
-    if predicted.basis == "bound" or low is None or high is None:
+    if low is None or high is None:
         return False
-    return low < 1 and high > _WIDE * low
+    return low <= 1.0 or high > _WIDE * low
+
+
+def between(predicted: Predicted) -> str:
+    """The interval of an uncertain prediction: ``no gain to 2.68x``."""
+    low, high = predicted.low or 0.0, predicted.high or 0.0
+    return f"{factor(low) if low > 1.0 else 'no gain'} to {factor(high)}"
 
 
 def long(finding: Finding, kept: bool | None = None, reason: str = "") -> str:
@@ -82,11 +87,10 @@ def gained(finding: Finding) -> float | None:
 
 
 def best(findings: Iterable[Finding]) -> str:
-    """``, best 1.25x`` for the end of a summary, ``predicted`` or ``at most`` if it was not measured; empty
+    """``, best 1.25x`` for the end of a summary, ``predicted`` or ``perhaps`` if it was not measured; empty
     where nothing gains 1 %."""
     top = max(findings, key=lambda finding: gained(finding) or 0.0, default=None)
     gain = gained(top) if top is not None else None
     if top is None or gain is None or gain < 1.01:
         return ""
-    words = factor(gain) if top.measured is not None else short(top)
-    return f", {words}" if words.startswith("at most") else f", best {words}"
+    return f", best {factor(gain) if top.measured is not None else short(top)}"
