@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
@@ -57,3 +58,17 @@ def test_a_finder_that_imports_what_it_looks_for(monkeypatch: pytest.MonkeyPatch
     module = importlib.import_module(NAME)
     assert module.value == 1
     assert len(told) == 1
+
+
+def test_asking_whether_a_module_is_there_is_no_import() -> None:
+    """Hugging Face's packages ask for torch before anything imports it."""
+    told: list[ModuleType] = []
+    imports.when_imported(NAME, told.append)
+    for _ in range(2):
+        spec = importlib.util.find_spec(NAME)
+        assert spec is not None and spec.loader is not None
+        assert "value = 1" in str(spec.loader.get_source(NAME))  # type: ignore[attr-defined]
+    assert told == []
+    module = importlib.import_module(NAME)
+    assert told == [module]
+    assert not isinstance(module.__loader__, imports._Loader)

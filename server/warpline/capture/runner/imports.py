@@ -91,18 +91,22 @@ class _Finder:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    # Another finder may already have imported the module: then no callback is left.
-                    acts = _waiting.pop(name, None)
-                    if acts:
-                        spec.loader = _Loader(spec.loader, acts)  # type: ignore[assignment]
+                    # Many only ask whether the module is there: what waits stays until it runs.
+                    spec.loader = _Loader(spec.loader, name)  # type: ignore[assignment]
                 return spec
         return None
 
 
 class _Loader:
-    def __init__(self, loader: Any, acts: list[Callable[[Any], object]]) -> None:
+    def __init__(self, loader: Any, name: str) -> None:
         self.loader = loader
-        self.acts = acts
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else a loader has, such as ``get_source``."""
+        if name == "loader":  # it is being copied
+            raise AttributeError(name)
+        return getattr(self.loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         made: ModuleType | None = self.loader.create_module(spec)
@@ -112,7 +116,8 @@ class _Loader:
         module.__loader__ = self.loader
         module.__spec__.loader = self.loader
         self.loader.exec_module(module)
-        for act in self.acts:
+        # Another finder may have imported the module while it looked for it: then nothing waits any more.
+        for act in _waiting.pop(self.name, ()):
             act(module)
 
 
