@@ -98,6 +98,49 @@ while True:
         "optimizer",
         (11, 1),
     ),
+    "data made by a model before there is an optimizer": (
+        MODEL
+        + """\
+with torch.no_grad():
+    wanted = [net(torch.randn(4, 16)) for _ in range(3000)]
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+while True:
+    net(torch.randn(4, 16)).sum().backward()
+    optimizer.step()
+""",
+        "optimizer",
+        (7, 1),
+    ),
+    "features of all batches before there is an optimizer": (
+        MODEL
+        + LOADER
+        + """\
+def train(head):
+    optimizer = torch.optim.SGD(head.parameters(), lr=1e-3)
+    for x in features * 20:
+        head(x).sum().backward()
+        optimizer.step()
+features = [net(x).detach() for (x,) in loader]
+train(nn.Linear(4, 1))
+""",
+        "optimizer",
+        (9, 1),
+    ),
+    "gradient descent by hand, after a first look": (
+        MODEL
+        + """\
+for _ in range(50):
+    net(torch.randn(4, 16))
+while True:
+    net(torch.randn(4, 16)).sum().backward()
+    with torch.no_grad():
+        for weight in net.parameters():
+            weight -= 1e-3 * weight.grad
+            weight.grad = None
+""",
+        "backward",
+        (7, 1),
+    ),
     "a simulation in frames of substeps": (
         """\
 import torch

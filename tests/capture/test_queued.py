@@ -20,5 +20,8 @@ def test_the_time_without_a_processor_is_the_systems(
     waited = queued.Queued()
     (tmp_path / "schedstat").write_bytes(texts[1])
     assert waited.stop() == nanoseconds
+    (tmp_path / "schedstat").write_bytes(b"9 999 9")
+    assert waited.stop() == nanoseconds, "until the first call"
+    waited = queued.Queued()
     waited.thread += 1
     assert waited.stop() is None, "another thread's"

@@ -221,7 +221,13 @@ def _never_visited(context: Context) -> Iterator[Draft]:
     parts: dict[Function, list[LineCost]] = {}
     for cost in own:
         callers_of = callers(context, function_of(cost))
-        if function_of(cost) not in inside or not all(map(_is_unused, callers_of)):
+        shared = _is_shared(cost)
+        if shared and any(
+            _is_unused(one) and not _is_shared(one) for one in (*callers_of, *below(context, cost))
+        ):
+            continue  # a policy that acts and is trained: the finding is at the call that only acts
+        outside = [one for one in callers_of if not _is_unused(one) or _is_shared(one) > shared]
+        if function_of(cost) not in inside or outside:
             parts.setdefault(function_of(cost), []).append(cost)
     for costs in parts.values():
         host = sum(_host_ms(context, cost) for cost in costs)
@@ -242,8 +248,18 @@ def _never_visited(context: Context) -> Iterator[Draft]:
             cause=hottest.place,
             cost_ms=host,
             saving_ms=0.0,  # how much of it is the recording is not measured
-            fixes=[partial(without_graph, context, place.place)],
+            fixes=[
+                "put only the calls that are not trained under `torch.no_grad()`: other calls of this line "
+                "are"
+                if _is_shared(place)
+                else partial(without_graph, context, place.place)
+            ],
         )
+
+
+def _is_shared(cost: LineCost) -> bool:
+    """Whether a backward pass visits other nodes of the same line, from this call or another."""
+    return cost.total_unused_nodes < cost.total_nodes
 
 
 def _is_unused(cost: LineCost) -> bool:

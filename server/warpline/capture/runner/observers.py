@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,10 @@ class Observers:
     """All observers. Installed when the script imports torch; reduced to almost none while steps are
     timed."""
 
-    def __init__(self, torch: ModuleType, before: Before, folder: str) -> None:
+    def __init__(self, torch: ModuleType, before: Before, folder: str, trains: Callable[[], bool]) -> None:
+        """``trains()``: whether the script's text calls ``backward()``, asked at its first step."""
         self.torch = torch
+        self._trains = trains
         self.before = before
         self.user_files = before.user_files
         self.names = before.names
@@ -83,12 +86,21 @@ class Observers:
         return found if set(self.optimizer_steps) <= {id(one) for one in found} else None
 
     def step_expected(self) -> float:
-        """Seconds to wait for the first step of an optimizer; 0 if there is none, or it has made one."""
-        if self.optimizer_steps or not self.sites.has("optimizer"):
+        """Seconds to wait for the first step of an optimizer; 0 if there will be none, or it has made one.
+
+        A script that is going to train may make its data with a model before it makes an optimizer."""
+        if self.optimizer_steps:
             return 0.0
+        if not self.sites.has("optimizer"):
+            return PATIENCE_BEFORE_BACKWARD_S if self.trains and not self.losses.backwards else 0.0
         if self.losses.backwards > 0:
             return PATIENCE_S
         return PATIENCE_EVALUATED_S if self.signals.evaluated else PATIENCE_BEFORE_BACKWARD_S
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether the script is going to train, by its text as it was at its first batch or forward."""
+        return self._trains()
 
     def compiled_since_last(self) -> bool:
         """Something was compiled since this was last asked."""

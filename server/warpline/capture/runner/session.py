@@ -114,7 +114,7 @@ class Session:
             seeds.plant(torch, self.control.seed)
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), working_folder())))
         self.before.user_files.widen(roots)
-        self.observers = Observers(torch, self.before, self.control.folder)
+        self.observers = Observers(torch, self.before, self.control.folder, self.texts.trains)
         self.observers.operators = self.windows.operators
         self.observers.compiled.tell = lambda begun: self.pipe.send(Compiling(begun))
         self.observers.install()

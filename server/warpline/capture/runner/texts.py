@@ -61,6 +61,10 @@ class Texts:
         data = self._compiled.get(path)
         return None if data is None else decoded(data)
 
+    def trains(self) -> bool:
+        """Whether any of them calls ``backward()``."""
+        return any(b".backward(" in data for data in self._compiled.values())
+
     def of(self, paths: Iterable[str], codes: Iterable[CodeType]) -> dict[str, str]:
         """The texts of those ``paths`` that are known, as Python reads them: decoded, lines ended by LF.
 

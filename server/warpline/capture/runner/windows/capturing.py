@@ -104,6 +104,7 @@ class Capture(Stage):
             session.synchronize()
         self.stamps.append(time_ns())
         if done == wanted:
+            self.queued.stop()
             ranks.writes(session.control)  # stopping the profiler takes long
         over = self._before() + done >= self.wanted
         if done == wanted and not (session.recorder.holds(over) and self._small_enough()):
