@@ -16,8 +16,8 @@ class Queued:
         self.found: tuple[int | None] | None = None
 
     def stop(self) -> int | None:
-        """The time in ns until this was first called; None if the system does not report it, or if called from
-        another thread. It is called as the last step ends: to stop the profiler takes long."""
+        """The time in ns until this was first called; None if the system does not report it, or if called
+        from another thread. It is called as the last step ends: to stop the profiler takes long."""
         if self.found is None:
             here = threading.get_native_id() == self.thread
             now_ns, began_ns = _queued_ns() if here else None, self.began_ns
