@@ -19,7 +19,7 @@ def said(predicted: Predicted) -> str:
             Predicted(8.0, 1.25, "estimate", 0.8, 1.9),
             "perhaps 1.25x (estimated; no gain to 1.90x): measure it",
         ),
-        (Predicted(8.0, 4.0, "bound", 1.9, 8.1), "perhaps 4.00x (a bound; 1.90x to 8.10x): measure it"),
+        (Predicted(8.0, 4.0, "bound", 1.9, 8.1), "about 4.00x (a bound; 1.90x to 8.10x): measure it"),
         (Predicted(8.0, 1.25, "simulated", 1.1, 1.4), "8.00 ms a step, 1.25x (simulated)"),
     ],
     ids=["it may gain nothing", "it may gain a little or much", "it is told how much it gains"],

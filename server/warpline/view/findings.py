@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from warpline.model.report import Evidence, Finding
 from warpline.view import text, units
-from warpline.view.gains import between, uncertain
+from warpline.view.gains import between, roughly, uncertain
 
 _BASIS = {
     "probed": "tried",
@@ -74,10 +74,9 @@ def gains(finding: Finding) -> tuple[str, ...]:
         return (words,)
     if finding.predicted:
         expected, how = finding.predicted, _BASIS[finding.predicted.basis]
-        gain = units.gain(expected.speedup)
         if uncertain(expected):
-            return (f"predicted: perhaps {gain} ({how}; {between(expected)}): measure it",)
-        return (f"predicted: {units.ms(expected.step_ms)} a step, {gain} ({how})",)
+            return (f"predicted: {roughly(expected)} ({how}; {between(expected)}): measure it",)
+        return (f"predicted: {units.ms(expected.step_ms)} a step, {roughly(expected)} ({how})",)
     return ()
 
 

@@ -50,9 +50,8 @@ def short(finding: Finding) -> str:
     if predicted is None or predicted.speedup < 1.005:
         return ""
     if uncertain(predicted):
-        return f"perhaps {factor(predicted.speedup)} ({between(predicted)}): measure it"
-    about = "about " if predicted.basis == "bound" else ""
-    return f"{about}{factor(predicted.speedup)} predicted"
+        return f"{roughly(predicted)} ({between(predicted)}): measure it"
+    return f"{roughly(predicted)} predicted"
 
 
 def uncertain(predicted: Predicted) -> bool:
@@ -61,6 +60,15 @@ def uncertain(predicted: Predicted) -> bool:
     if low is None or high is None:
         return False
     return low <= 1.0 or high > _WIDE * low
+
+
+def roughly(predicted: Predicted) -> str:
+    """``perhaps 2.00x`` if that may be no gain, ``about 8.30x`` if the gain is not known well."""
+    if uncertain(predicted) and (predicted.low or 0.0) <= 1.0:
+        word = "perhaps "
+    else:
+        word = "about " if uncertain(predicted) or predicted.basis == "bound" else ""
+    return word + factor(predicted.speedup)
 
 
 def between(predicted: Predicted) -> str:
