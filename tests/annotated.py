@@ -155,7 +155,8 @@ class _Reader:
                 (OperatorSite(*place, str(values.pop("function", "<module>"))), plain[0], values)
             )
         elif verb == "gc":
-            self.gc_ns.append((0, int(float(values["ms"]) * 1e6)))
+            each = int(float(values["ms"]) * 1e6 / 5)  # one in each captured step
+            self.gc_ns += [(at * each, (at + 1) * each) for at in range(5)]
         else:
             raise ValueError(f"unknown annotation `{verb}`")
 

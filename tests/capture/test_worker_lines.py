@@ -139,6 +139,6 @@ def test_workers_with_nothing_left_to_load_in_the_capture(tmp_path: Path) -> Non
     workers = pipeline.report_of(run).workers
     assert workers is not None
     assert (workers.batches, workers.lines) == (0, ())
-    assert 4 <= workers.batch_ms < 20
+    assert 4 <= workers.batch_ms - workers.queued_ms < 20, "a busy machine"
     assert "a batch in one worker\n" in done.stdout
     assert not list(run.glob("workers"))

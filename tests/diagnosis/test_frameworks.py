@@ -335,12 +335,20 @@ def test_the_call_that_turns_checkpointing_on_goes(before: str, line: int, after
     ("written", "expected"),
     [
         ('config._attn_implementation = "eager"', 'config._attn_implementation = "sdpa"'),
-        ('SETTINGS = {"attn_implementation": "eager"}', 'SETTINGS = {"attn_implementation": "sdpa"}'),
-        ('config = LlamaConfig(attn_implementation="eager")', 'LlamaConfig(attn_implementation="sdpa")'),
         (
-            'attn_implementation: str = field(default="eager")',
-            'attn_implementation: str = field(default="sdpa")',
+            'own = {"attn_implementation": "eager"}\nconfig = LlamaConfig(**own)',
+            'own = {"attn_implementation": "sdpa"}',
         ),
+        ('config = LlamaConfig(attn_implementation="eager")', 'LlamaConfig(attn_implementation="sdpa")'),
+        # What is not seen to reach the model that the steps use stays.
+        ('SETTINGS = {"attn_implementation": "eager"}', ""),
+        ('teacher._attn_implementation = "eager"', ""),
+        (
+            'config._attn_implementation = "eager"\nbig = B(config)\nconfig = load()\nconfig = more(config)',
+            "",
+        ),
+        ('class Options:\n    attn_implementation: str = "eager"', ""),
+        ('def teacher(config):\n    config._attn_implementation = "eager"\n    return Big(config)', ""),
         ('first._attn_implementation = "eager"\nsecond._attn_implementation = "eager"', ""),
     ],
 )
@@ -361,6 +369,24 @@ loss = model(ids).loss  #> cost step_ms=90 device_ms=90
         assert expected in apply(text, finding.fixes[0].edits)
     else:
         assert not finding.fixes
+
+
+def test_of_several_models_none_is_changed_where_its_configuration_is_written() -> None:
+    made = "#^ site framework construction=transformers.PreTrainedModel \"parameters=['config']\""
+    finding, _ = found(
+        f"""\
+#> steps step_ms=100
+config._attn_implementation = "eager"
+teacher = LlamaForCausalLM(config)
+{made}
+student = LlamaForCausalLM(small)
+{made}
+loss = student(ids).loss  #> cost step_ms=90 device_ms=90
+#^ inside file=/s/transformers/llama.py line=9 function=eager_attention_forward step_ms=90
+""",
+        "hand-written-attention",
+    )
+    assert not finding.fixes
 
 
 def test_attention_in_slices_is_found_at_the_call_that_asks_for_it() -> None:

@@ -89,6 +89,26 @@ def test_two_collections_in_many_steps_are_no_pause_in_the_step() -> None:
     assert len(fixed(COLLECTED, "gc-pause-in-step", timed(400_000_000))) == 1
 
 
+@pytest.mark.parametrize(("full_ms", "found"), [((400,), 0), ((200, 200), 1)])
+def test_one_full_collection_has_no_rate(full_ms: tuple[int, ...], found: int) -> None:
+    def timed(profile: Profile) -> Profile:
+        full = tuple(one * 1_000_000 for one in full_ms)
+        facts = replace(profile.facts, gc_timed_ns=sum(full), gc_full_timed_ns=full, gc_ns=((0, full[0]),))
+        return replace(profile, manifest=replace(profile.manifest, timed_ns=(20_000_000,) * 100), facts=facts)
+
+    assert len(fixed(COLLECTED, "gc-pause-in-step", timed)) == found
+
+
+def test_nor_has_one_in_the_captured_steps_where_few_were_timed() -> None:
+    def alone(profile: Profile) -> Profile:
+        return replace(
+            profile, facts=replace(profile.facts, gc_ns=((0, 40_000_000), (50_000_000, 51_000_000)))
+        )
+
+    assert len(fixed(COLLECTED, "gc-pause-in-step")) == 1
+    assert fixed(COLLECTED, "gc-pause-in-step", alone) == []
+
+
 RARE = """\
 #> steps step_ms=20
 for batch in loader:  #> use optimizer; site optimizer

@@ -13,7 +13,7 @@ from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
 from warpline.rulekit.holders import argument, beside, literal_at
-from warpline.rulekit.literals import written_as
+from warpline.rulekit.literals import written_for
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.frameworks import HALVES, Construction, Setting
@@ -64,7 +64,9 @@ def setting_fix(
     if setting.instead:
         return _instead(context, site, source, call, setting)
     changes = Changes(context)
-    place = written_as(context, setting.written)
+    others = {each.place for each in context.sites("framework") if _makes(each, one)} - {site.place}
+    # Of several such objects, which one the steps use is unknown.
+    place = written_for(source, call, setting.written) if not others else None
     for name in setting.arguments:
         recorded = argument(site, name)
         passed = source.argument(call, name) is not None or (recorded is not None and recorded.passed)
@@ -75,13 +77,17 @@ def setting_fix(
         except Refused:
             if place is None:
                 raise
-            changes.of(place[0]).replace(place[1], setting.arguments[name])
+            changes.of(source).replace(place, setting.arguments[name])
     if setting.lines:
         _below(site, setting, source, call, changes.of(source))
     if not changes.edits:
         raise Refused("the setting is already there")
     first, *rest = changes.edits.values()
     return first.fix(setting.title.format(workers=workers), "unsafe", *rest)
+
+
+def _makes(site: Site, one: Construction) -> bool:
+    return facts_of(Framework, site).construction == one.key
 
 
 def _without(context: Context, source: Source, call: cst.Call, title: str) -> Fix:

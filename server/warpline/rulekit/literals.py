@@ -1,4 +1,4 @@
-"""The place where a name gets a literal, in whatever way it is written, in the user's files."""
+"""The place where something that a call is made of gets a literal, in whatever way it is written."""
 
 from __future__ import annotations
 
@@ -6,42 +6,91 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from warpline.rulekit.context import Context
 from warpline.syntax.source import NOT_LITERAL, Source
 
+#: A name, and the function that it is known in (None: the file).
+_Known = tuple[str, cst.FunctionDef | None]
 
-def written_as(
-    context: Context, values: Iterable[tuple[str, object]]
-) -> tuple[Source, cst.BaseExpression] | None:
-    """The only place where one of the names gets the literal beside it; None where there are several.
+
+def written_for(
+    source: Source, call: cst.Call, values: Iterable[tuple[str, object]]
+) -> cst.BaseExpression | None:
+    """The only place in the file that gives one of the names the literal beside it, on an object that
+    ``call`` is made of: by its own names, and by what each of them is assigned once. None where there are
+    several, or where the object may be another one.
 
     A name may be ``owner.name``: an attribute of an object that is called so.
     """
     wanted = list(values)
+    known = _made_of(source, call) if wanted else set()
     found = [
-        (source, value)
-        for source in (context.sources() if wanted else ())
-        for name, value in _given(source)
+        value
+        for name, value in (_given(source) if wanted else ())
         if any(name == one and source.literal(value) == literal for one, literal in wanted)
+        and (source.inside(value, call) or _holder(source, value) in known)
+        and source.line(value) <= source.span(call)[1][0]
     ]
     return found[0] if len(found) == 1 else None
 
 
+def _made_of(source: Source, call: cst.Call) -> set[_Known]:
+    known: set[_Known] = set()
+    waiting: list[tuple[cst.CSTNode, cst.FunctionDef | None]] = [
+        (call, source.enclosing(call, cst.FunctionDef))
+    ]
+    while waiting:
+        node, scope = waiting.pop()
+        for name in _variables(source, node):
+            where = scope
+            assigned = _assigned(source, name, scope)
+            if not assigned and scope is not None and name not in _parameters(source, scope):
+                where, assigned = None, _assigned(source, name, None)
+            if len(assigned) > 1 or (name, where) in known:
+                continue
+            known.add((name, where))
+            waiting += [(value, where) for value in assigned]
+    return known
+
+
+def _variables(source: Source, node: cst.CSTNode) -> set[str]:
+    names = [(one, source.parent(one)) for one in source.nodes(cst.Name, within=node)]
+    return {
+        one.value
+        for one, parent in names
+        if not (isinstance(parent, cst.Arg) and parent.keyword is one)
+        and not (isinstance(parent, cst.Attribute) and parent.attr is one)
+    }
+
+
+def _assigned(source: Source, name: str, scope: cst.FunctionDef | None) -> list[cst.BaseExpression]:
+    given = source.assigned(name, within=scope)
+    return [one for one in given if source.enclosing(one, cst.FunctionDef) is scope]
+
+
+def _parameters(source: Source, scope: cst.FunctionDef) -> set[str]:
+    return {param.name.value for param in source.nodes(cst.Param, within=scope.params)}
+
+
+def _holder(source: Source, value: cst.BaseExpression) -> _Known | None:
+    """The name whose object the statement around ``value`` makes or changes."""
+    assign = source.enclosing(value, cst.Assign)
+    if assign is None:
+        return None
+    targets = [one.target for one in assign.targets]
+    node: cst.BaseExpression = targets[-1]
+    while isinstance(node, (cst.Attribute, cst.Subscript)):
+        node = node.value
+    scope = source.enclosing(value, cst.FunctionDef)
+    return (node.value, scope) if isinstance(node, cst.Name) else None
+
+
 def _given(source: Source) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """Names with the literals that they get: by keyword, in a dict, as an attribute, a variable or a
-    default."""
+    """Names with the literals that they get: by keyword, in a dict, as an attribute or a variable."""
     for arg in source.nodes(cst.Arg):
         if arg.keyword is not None:
             yield from _pair(source, arg.keyword, arg.value)
     for entry in source.nodes(cst.DictElement):
         yield from _pair(source, entry.key, entry.value)
-    for param in source.nodes(cst.Param):
-        yield from _pair(source, param.name, param.default)
-    for declared in source.nodes(cst.AnnAssign):
-        value = declared.value
-        if isinstance(value, cst.Call) and (default := source.argument(value, "default")) is not None:
-            value = default.value
-        yield from _pair(source, declared.target, value)
     for assign in source.nodes(cst.Assign):
         for one in assign.targets:
             yield from _pair(source, one.target, assign.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from statistics import median
 
 import libcst as cst
 
@@ -20,6 +19,8 @@ from warpline.wire.sites import Loader, facts_of
 
 #: DataLoader's parameters in order, for those passed by position.
 _POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}
+#: Share of the step from which on a wait in spite of workers is reported (TensorBoard plugin: 5 %).
+WAITS_PERCENT = 5.0
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
 
 
@@ -52,23 +53,19 @@ def _not_working_ms(context: Context) -> float:
 
 def starved_ms(context: Context, site: Site) -> float:
     """What of ``waited_ms`` too few workers can be to blame for: nothing where they keep up with steps that
-    do not wait, by the time that a batch takes one of them.
-
-    Where that time is unknown, the waits tell: each of ``num_workers`` steps in a row has a batch of another
-    worker, and one of these steps waits at least, if they do not keep up. Longer steps that are half as
-    frequent wait for something else: an epoch begins, or the machine is busy.
-    """
+    do not wait, by the time that a batch takes one of them (waits for a processor left out: more workers
+    would have to wait too), or where that time is unknown."""
     workers, present = context.profile.facts.workers, facts_of(Loader, site).num_workers or 0
-    wait, timed = waited_ms(context, site), sorted(context.profile.manifest.timed_ns)
-    loaders = [one for one in context.sites("loader") if facts_of(Loader, one).num_workers and one.uses]
-    if workers is not None and loaders == [site]:
-        batches = max(1.0, sum(cost.calls for cost in context.costs(site.uses)))
-        return wait if batches * workers.batch_ms >= present * (context.step_ms - wait) else 0.0
-    rare = max(facts_of(Loader, site).starts_timed or 0, len(timed) // (2 * max(1, present)))
-    if not 0 < rare < len(timed):
-        return wait
-    longer = sum(step - median(timed) for step in timed[-rare:]) / len(timed) / 1e6
-    return max(0.0, wait - longer)
+    wait = waited_ms(context, site)
+    if workers is None:
+        if present and context.share(wait) >= WAITS_PERCENT:
+            context.note(
+                "steps wait for loader workers, but the time that a worker needs for a batch is unknown"
+            )
+        return 0.0
+    batches = max(1.0, sum(cost.calls for cost in context.costs(site.uses)))
+    own_ms = workers.batch_ms - workers.queued_ms
+    return wait if batches * own_ms >= present * (context.step_ms - wait) else 0.0
 
 
 def start_ms(context: Context, site: Site) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from warpline.model.change import Change, Replace, Scale, Together
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.rulekit.context import Context
 
 
@@ -38,6 +38,17 @@ class Spent(dict[LineCost, float]):
     def without(self, context: Context, share: float = 1.0) -> Together:
         """That share (0 to 1) of the work less, at most."""
         return Together(tuple(without(context, cost, share * spent) for cost, spent in self.items()))
+
+
+def forward_share(cost: LineCost, wanted: Callable[[Op], bool]) -> float:
+    """The share of a line's forward work, 0 to 1, that its ``wanted`` operators are at most: of the device's
+    time, or of the host's in operators that the line calls itself. 1 for a line without operators."""
+    forward = [op for op in cost.ops if op.phase == "forward"]
+    shares = []
+    for times in ([(op, op.device_ms) for op in forward], [(op, op.cpu_ms) for op in forward if op.outer]):
+        if whole := sum(spent for _, spent in times):
+            shares.append(sum(spent for op, spent in times if wanted(op)) / whole)
+    return max(shares, default=1.0)
 
 
 def less_device_time(

@@ -167,10 +167,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.change import Replace, Scale
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.growing import grows, new_share
 from warpline.rulekit.joining import concatenated_once, is_read, join_in_loop
+from warpline.rulekit.saving import forward_share
 
 
 class CatInLoop(Rule):
@@ -192,22 +193,28 @@ class CatInLoop(Rule):
             # Of n rounds that copy n/2 pieces on average, one that copies n remains.
             place = cost.place
             left = 2 / rounds if rounds > 2 else new_share(joins) if rounds < 2 else 1.0
+            share = forward_share(cost, _joins)  # the line may call what makes the piece
+            spent, left = share * cost.step_ms, 1 - share * (1 - left)
             yield context.draft(
                 place,
                 f"`{growth.name}` grows by concatenation in a loop: it is copied completely {{rounds}} "
                 "times a step, which takes {spent} ({share}).",
                 {
                     "rounds": count("concatenations", round(rounds), "per step"),
-                    **context.spent("growing tensor", cost.step_ms),
+                    **context.spent("growing tensor", spent),
                 },
-                cost_ms=cost.step_ms,
+                cost_ms=spent,
                 saving_ms=cost.step_ms * (1 - left),
                 # What is tried is a loop within one step.
                 change=Scale((place,), left, left)
                 if rounds < 2
-                else Replace("cat", (place,), Scale((place,), left, left)),
+                else Replace("cat", (place,), Scale((place,), left, left), shares=(share,)),
                 fixes=[partial(concatenated_once, growth)],
             )
+
+
+def _joins(op: Op) -> bool:
+    return op.name == "aten::cat"
 
 
 def _kept(context: Context, cost: LineCost, rounds: float) -> Draft:
@@ -215,8 +222,7 @@ def _kept(context: Context, cost: LineCost, rounds: float) -> Draft:
 
     The line may call a whole model: only the part of its time that the joins take counts.
     """
-    whole = sum(op.device_ms for op in cost.ops)
-    share = sum(op.device_ms for op in cost.ops if op.name == "aten::cat") / whole if whole else 1.0
+    share = forward_share(cost, _joins)
     spent, left = share * cost.step_ms, 1 - share * (1 - 1 / max(rounds, 2))
     return context.draft(
         cost.place,

@@ -83,7 +83,7 @@ Safe: no value depends on it. Cycles that exist when `gc.freeze()` is called are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import libcst as cst
@@ -109,13 +109,17 @@ class GcPauseInStep(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         pauses = [cost for cost in context.profile.lines if cost.gc_ms > 0]
         explicit = [cost for cost in pauses if _collect(context, cost) is not None]
+        every = _timed_ms(context)
+        told = not _is_one_event([end - begin for begin, end in context.profile.facts.gc_ns])
         for cost in explicit:
-            place = cost.place
-            yield self._draft(context, place, place, [cost], partial(_remove, context, cost))
+            spent = cost.gc_ms if told else min(cost.gc_ms, every or 0.0)
+            yield self._draft(context, cost.place, cost.place, [cost], spent, partial(_remove, context, cost))
         automatic = [cost for cost in pauses if cost not in explicit]
         seen = sum(cost.gc_ms for cost in automatic)
-        timed = _timed_ms(context, explicit)
-        spent = seen if timed is None else timed
+        if every is not None:
+            spent = max(0.0, every - sum(cost.gc_ms for cost in explicit))
+        else:
+            spent = seen if told else 0.0
         if _collects_seldom(context, explicit):
             spent = min(seen, spent)  # of the timed steps the script's own calls are a part
         if context.on_gpu and spent > seen:
@@ -130,7 +134,7 @@ class GcPauseInStep(Rule):
         loop = _training_loop(context, cause)
         site = cause if loop is None else loop[0].place(loop[1])
         if spent <= ALIKE * seen:
-            yield self._draft(context, site, cause, automatic, partial(_freeze, loop))
+            yield self._draft(context, site, cause, automatic, min(spent, seen), partial(_freeze, loop))
         else:
             yield self._unseen(context, site, cause, spent, partial(_freeze, loop))
 
@@ -140,9 +144,9 @@ class GcPauseInStep(Rule):
         site: tuple[str, int],
         cause: tuple[str, int],
         costs: list[LineCost],
+        spent: float,
         fix: partial[Fix],
     ) -> Draft:
-        spent = sum(cost.gc_ms for cost in costs)
         return context.draft(
             site,
             "Python's garbage collector takes {spent} of each step on average ({share}).",
@@ -168,13 +172,24 @@ class GcPauseInStep(Rule):
         )
 
 
-def _timed_ms(context: Context, explicit: list[LineCost]) -> float | None:
-    """What automatic collections took of each timed step; None where those are too few to tell."""
-    timed = context.profile.manifest.timed_ns
+def _timed_ms(context: Context) -> float | None:
+    """What collections took of each timed step; None where those are too few to tell. A single full one is
+    left out: one event has no rate."""
+    timed, facts = context.profile.manifest.timed_ns, context.profile.facts
     if len(timed) < MANY_STEPS:
         return None
-    share = context.profile.facts.gc_timed_ns / sum(timed)
-    return max(0.0, share * context.step_ms - sum(cost.gc_ms for cost in explicit))
+    full = facts.gc_full_timed_ns or ()
+    alone = sum(full) if len(full) == 1 else 0
+    if alone >= AUTOMATIC_PERCENT / 100 * sum(timed):
+        context.note(
+            "the timed steps had one full garbage collection, which does not say how often they come"
+        )
+    return (facts.gc_timed_ns - alone) / sum(timed) * context.step_ms
+
+
+def _is_one_event(durations: Sequence[int]) -> bool:
+    """Whether one of them is most of their time, so that they have no rate."""
+    return 2 * max(durations, default=0) > sum(durations)
 
 
 def _collects_seldom(context: Context, explicit: list[LineCost]) -> bool:

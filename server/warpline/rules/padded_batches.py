@@ -3,7 +3,8 @@
 ## What it does
 
 Reads what the embeddings of one step look up: batches of token numbers, in which one value fills the
-beginning or the end of most rows. It finds the steps in which the lines that work on such a batch spend a
+beginning or the end of most rows; and the masks that attention and losses read, which hide as much of rows of
+different lengths. It finds the steps in which the lines that work on such a batch spend a
 noticeable time on padding. It counts the padding of one step only and does not know the cost of a shorter
 batch, so the gain is an upper bound.
 
@@ -91,8 +92,8 @@ class PaddedBatches(Rule):
         hottest = max(costs, key=lambda cost: cost.step_ms)
         yield context.draft(
             _place(context, worst) or site.place,
-            "{padded} of the {all} tokens of a batch are padding. Their share of the lines that work on the "
-            "batch is {spent} a step ({share})." + (_SHARED if worst.shared else ""),
+            "{padded} of the {all} positions of a batch are padding. Their share of the lines that work on "
+            "the batch is {spent} a step ({share})." + (_SHARED if worst.shared else ""),
             {
                 "padded": count("padding tokens", worst.padded),
                 "all": count("tokens of the batch", worst.rows * worst.columns),
@@ -134,7 +135,7 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
     if filled is not None:
         return filled
     graph = graph_of(context.profile.facts.dataflow)
-    made = graph.producer.get(graph.origin(found.value))
+    made = None if found.mask else graph.producer.get(graph.origin(found.value))
     place = graph.place(made) if made is not None else None
     if place is not None:
         return place

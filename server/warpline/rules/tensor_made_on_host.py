@@ -165,11 +165,14 @@ from functools import partial
 import libcst as cst
 
 from warpline.model import costs as assumed
-from warpline.model.change import Scale
+from warpline.model.change import Scale, Together
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, size
-from warpline.rulekit.copies import move_calls, moved_to
+from warpline.rulekit.copies import host_to_device, move_calls, moved_to
+from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.origins import argument_origin
+from warpline.rulekit.saving import Spent
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, facts_of
@@ -204,10 +207,10 @@ class TensorMadeOnHost(Rule):
             if tensor.op in OF_DATA and not makers:
                 continue  # data that the script has: the rules about copies
             costs = context.costs([site.place, *makers, *site.uses])
-            spent = sum(cost.step_ms for cost in costs)
+            own = Spent(costs, _making_ms)
+            spent = own.total
             if not context.matters(spent):
                 continue
-            hottest = max(costs, key=lambda cost: cost.step_ms)
             named = _host_named_at(context, site)
             yield context.draft(
                 site.place if named is None else named.place,
@@ -217,16 +220,28 @@ class TensorMadeOnHost(Rule):
                     "bytes": size("tensor", float(tensor.bytes or 0)),
                     **context.spent("making and moving it", spent),
                 },
-                cause=hottest.place,
+                cause=own.hottest.place,
                 cost_ms=spent,
-                change=Scale(
-                    tuple(cost.place for cost in costs),
-                    device=assumed.value("made-on-device"),
-                    host=assumed.value("made-on-device"),
-                    assumed=True,
+                change=Together(
+                    tuple(
+                        Scale((cost.place,), device=left, host=left, assumed=True)
+                        for cost, each in own.items()
+                        for left in [1 - each / cost.step_ms * (1 - assumed.value("made-on-device"))]
+                    )
                 ),
                 fixes=[partial(_fix, context, site) if named is None else _by_hand(named)],
             )
+
+
+def _making_ms(cost: LineCost) -> float:
+    """What a line takes for tensors on the host and their copies: all of it where the device does nothing but
+    copy there, else its operators without kernels (views left out), and the copies."""
+    if not any(kernel.kind == "kernel" for kernel in cost.kernels):
+        return cost.step_ms
+    made = [op for op in cost.ops if op.outer and not op.launches and op.phase == "forward"]
+    on_host = sum(op.cpu_ms for op in made if op.name.removeprefix("aten::") not in VIEWS)
+    copied = host_to_device(cost, pageable=True) + host_to_device(cost, pageable=False)
+    return min(cost.step_ms, on_host + copied)
 
 
 def _host_named_at(context: Context, site: Site) -> Origin | None:

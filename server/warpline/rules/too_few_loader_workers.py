@@ -2,8 +2,9 @@
 
 ## What it does
 
-Finds a `DataLoader` with workers that the step waits for, if the machine has free cores, and computes
-how many workers would keep up with the step.
+Finds a `DataLoader` with workers that the step waits for, if they take too long for their batches and the
+machine has free cores, and computes how many workers would keep up with the step. Workers that mostly wait,
+as for a disk, can share a core.
 
 ## Why is this slow
 
@@ -13,7 +14,7 @@ steps, the queue is always empty and each step waits.
 ## Example
 
 ```python
-#> flags cpu_count=16
+#> flags cpu_count=16; workers batch_ms=60
 from torch.utils.data import DataLoader
 
 loader = DataLoader(dataset, batch_size=64, num_workers=2)
@@ -34,10 +35,10 @@ for images, labels in loader:
 
 ## Near misses
 
-As many workers as cores, so more would not help:
+As many workers as cores but one, which makes the steps, so more would not help:
 
 ```python
-#> flags cpu_count=2
+#> flags cpu_count=3; workers batch_ms=60
 from torch.utils.data import DataLoader
 
 loader = DataLoader(dataset, batch_size=64, num_workers=2)  #> site loader num_workers=2 epochs_started=1
@@ -75,6 +76,7 @@ from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.loaders import (
+    WAITS_PERCENT,
     change_loader,
     edit_site,
     exposed_ms,
@@ -85,9 +87,6 @@ from warpline.rulekit.loaders import (
 )
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
-
-#: Share of the step from which on a wait in spite of workers is reported (TensorBoard plugin: 5 %).
-MINIMUM_PERCENT = 5.0
 
 
 class TooFewLoaderWorkers(Rule):
@@ -100,20 +99,25 @@ class TooFewLoaderWorkers(Rule):
             lines = waits(context, site)
             wait = starved_ms(context, site)
             captured = sum(exposed_ms(context, cost) for cost in lines)
-            if present <= 0 or not context.matters(wait) or context.share(wait) < MINIMUM_PERCENT:
+            if present <= 0 or not context.matters(wait) or context.share(wait) < WAITS_PERCENT:
                 continue
             # In steady state `present` workers make `present` batches in as many steps.
             batch_ms = present * context.step_ms
-            cores = int(context.profile.facts.flags.cpu_count or 1)
             enough = math.ceil(batch_ms / max(context.step_ms - wait, batch_ms / 64)) + 1
-            workers = min(enough, cores, loader.batches_per_epoch or 64, 64)
+            workers = min(enough, _room(context), loader.batches_per_epoch or 64, 64)
             if workers <= present:
                 continue
             left = max(0.0, batch_ms / workers - (context.step_ms - wait))
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 "num_workers={present} is too low: each step waits {spent} for the next batch ({share} "
-                "of the step). {workers} workers would keep up." + whence(context, site, "num_workers"),
+                "of the step). "
+                + (
+                    "{workers} workers would keep up."
+                    if workers == enough
+                    else "There is room for {workers}."
+                )
+                + whence(context, site, "num_workers"),
                 {
                     "present": count("num_workers", present, "workers"),
                     **context.spent("exposed wait", wait),
@@ -126,6 +130,14 @@ class TooFewLoaderWorkers(Rule):
                 fixes=[partial(_fix, context, site, workers)],
                 unseen=wait > captured,
             )
+
+
+def _room(context: Context) -> int:
+    """How many workers have a processor each, beside the one that makes the steps. Workers that mostly wait
+    for something else, as for a disk, share one."""
+    workers, cores = context.profile.facts.workers, int(context.profile.facts.flags.cpu_count or 1)
+    busy = workers.busy if workers is not None and workers.busy is not None else 1.0
+    return int((cores - 1) / max(busy, 1 / 64))
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:

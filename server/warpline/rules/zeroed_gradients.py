@@ -121,7 +121,7 @@ from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, 
 from warpline.rulekit.flags import turned
 from warpline.rulekit.optimizer_step import parameter_shapes
 from warpline.rulekit.origins import Origin, argument_origin, written
-from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.saving import forward_share, less_device_time
 from warpline.wire.sites import Optimizer
 
 _FILLS = {"aten::zero_", "aten::fill_", "aten::_foreach_zero_"}
@@ -146,6 +146,8 @@ class ZeroedGradients(Rule):
             adding = {"added": ms("adding gradients to zeros", sum(added.values()))} if added else {}
             on_gpu, on_cpu = costs.value("gradients-unset"), costs.value("gradients-unset-cpu")
             left = on_gpu if context.on_gpu else on_cpu
+            share = forward_share(cost, lambda op: op.name in _FILLS)  # the step may be on the same line
+            spent = share * cost.step_ms
             yield context.draft(
                 flag.place if flag is not None else cost.place,
                 "Gradients are filled with zeros: {calls} calls a step, which take {spent} ({share})"
@@ -153,15 +155,15 @@ class ZeroedGradients(Rule):
                 + " the backward pass adds to the zeros.",
                 {
                     "calls": count("fills", round(sum(op.count for op in fills)), "per step"),
-                    **context.spent("zeroing gradients", cost.step_ms),
+                    **context.spent("zeroing gradients", spent),
                     **adding,
                 },
                 cause=cost.place,
-                cost_ms=cost.step_ms + sum(added.values()),
+                cost_ms=spent + sum(added.values()),
                 change=Together(
                     (
-                        Scale((cost.place,), device=0.0, host=left, assumed=True),
-                        *(less_device_time([line], spent) for line, spent in added.items()),
+                        Scale((cost.place,), device=1 - share, host=1 - share * (1 - left), assumed=True),
+                        *(less_device_time([line], each) for line, each in added.items()),
                     )
                 ),
                 fixes=[partial(_fix, source, call, flag)],

@@ -37,17 +37,19 @@ class OperatorSite(Placed):
 
 @dataclass(frozen=True)
 class Padding:
-    """One value at the beginning or the end of most rows of what an embedding looked up.
+    """One value at the beginning or the end of most rows of what an embedding looked up, or positions there
+    that a mask hides.
 
     Found by what the tensor holds, so it may be anything that fills rows up: a token for padding, as a rule.
     """
 
-    value: int  # the number of the tensor with the indices
-    site: int  # index into ``Dataflow.sites``, of the look-up; -1: in no code of the user's
+    value: int  # the number of the tensor with the indices, or of the mask
+    site: int  # index into ``Dataflow.sites``, of what reads it; -1: in no code of the user's
     rows: int
     columns: int
     padded: int  # elements of all rows that are padding
     shared: int  # columns that are padding in every row
+    mask: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,3 +25,7 @@ class Workers:
     batches: int  # recorded line by line; 0: only timed
     batch_ms: float  # one batch, not recorded where such batches were seen
     lines: tuple[WorkerLine, ...]
+    queued_ms: float = 0.0  # of ``batch_ms``, a worker waited for a processor
+    #: Processors that one worker uses in the rest of that time (0.1: it mostly waits for something else).
+    #: None where that was not recorded.
+    busy: float | None = None

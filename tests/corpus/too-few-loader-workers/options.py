@@ -1,4 +1,4 @@
-#> flags cpu_count=32
+#> flags cpu_count=32; workers batch_ms=66
 import argparse
 
 from torch.utils.data import DataLoader

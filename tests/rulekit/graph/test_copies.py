@@ -169,3 +169,12 @@ def other_tensors() -> Any:
 )
 def test_needed(act: Callable[[], Any]) -> None:
     assert list(needless(recorded(act))) == []
+
+
+def test_a_view_that_leads_back_to_a_tensor_does_not_make_it() -> None:
+    def there_and_back() -> Any:
+        return torch.einsum("btd,bsd->bts", ROWS, ROWS) + ROWS.permute(0, 2, 1).permute(0, 2, 1).sum()
+
+    graph = recorded(there_and_back)
+    first = next(value for node in graph.nodes for value in node.inputs)
+    assert graph.origin(first) == first

@@ -272,6 +272,59 @@ def test_a_share_that_is_not_of_the_sum_is_no_cross_entropy() -> None:
         assert "F.cross_entropy" not in calls(act), act.__name__
 
 
+def of_weights_and_mask(mask: Any, picked: Callable[[Any], Any]) -> Callable[[], Any]:
+    """Rows of which an exponential is divided by the sum of what ``mask`` makes of all."""
+
+    def act() -> Any:
+        every = torch.exp(LOGITS / 0.1)
+        return -(picked(every) / mask(every).sum(1)).log().mean()
+
+    return act
+
+
+def first(every: Any) -> Any:
+    return every[:, 0]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        of_weights_and_mask(lambda every: every * (torch.arange(9) > 0), first),  # decoupled: without it
+        of_weights_and_mask(lambda every: every * torch.linspace(1, 2, 9), first),  # hard ones weigh more
+        of_weights_and_mask(lambda every: every.masked_fill(LOGITS > 2, 0.0), first),
+    ],
+)
+def test_a_share_of_a_sum_that_may_lack_it_says_when_it_is_the_same(act: Callable[[], Any]) -> None:
+    (match,) = known(recorded(act))["loss"]
+    assert match.kind != "Cross entropy"
+    assert "only if" in match.reason
+
+
+def test_a_share_of_the_very_numbers_that_are_summed_is_a_cross_entropy() -> None:
+    def masked() -> Any:
+        kept = LOGITS.exp().masked_fill(LOGITS > 2, 0.0)
+        return -(kept.gather(1, CLASSES[:, None]).squeeze(1) / kept.sum(dim=1)).log().mean()
+
+    def whole() -> Any:
+        every = LOGITS.exp()
+        return -(every[torch.arange(12), CLASSES] / every.sum(1)).log().mean()
+
+    (match,) = known(recorded(masked))["loss"]
+    assert match.kind == "Cross entropy" and "-inf" in match.reason
+    (match,) = known(recorded(whole))["loss"]
+    assert match.kind == "Cross entropy" and not match.reason
+
+
+def test_a_large_number_beside_a_probability_is_no_guard() -> None:
+    def clamped() -> Any:
+        return -LOGITS.softmax(1).gather(1, CLASSES[:, None]).clamp(min=0.05).log().mean()
+
+    def mixed() -> Any:
+        return -torch.log(torch.softmax(LOGITS, -1) + 0.1).gather(1, CLASSES[:, None]).mean()
+
+    assert calls(clamped) == calls(mixed) == []
+
+
 def test_an_energy_and_a_score_of_another_tensor_are_no_cross_entropy() -> None:
     other = torch.randn(12, 9)
 

@@ -136,6 +136,7 @@ class Observers:
             self.nvml.stop()
             self.facts["nvml"] = self.nvml.facts()
         self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
+        self.facts["gc_full_timed_ns"] = tuple(self.garbage.full_ns)
         self.facts["memory"] = self.memory.stop(steps)
         self.batches.stop(steps)
         if stamps:

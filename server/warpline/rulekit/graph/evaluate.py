@@ -162,7 +162,7 @@ class Evaluation:
         if numbers is None or not isinstance(first, Ref) or (output and node.name != "var_mean"):
             return None
         shape = self.graph.shape(first.value)
-        dims = _dims(node, len(shape))
+        dims = dims_of(node, len(shape))
         if self.dims is not None and (dims, shape) != (self.dims, self.reduced):
             return None
         self.dims, self.reduced = dims, shape
@@ -173,7 +173,18 @@ class Evaluation:
         return None if found is None else (found,) * self.count
 
 
-def _dims(node: Node, rank: int) -> frozenset[int]:
+def only_guards(node: Node) -> bool:
+    """Whether an ``add`` or ``clamp`` of a probability only keeps its logarithm finite: by a number of at
+    most ``GUARD``, or a limit as near to 0 or 1."""
+    numbers = [*node.arguments[1:], *(node.named.get(name) for name in ("min", "max"))]
+    given = [one for one in numbers if one is not None]
+    if len(node.inputs) != 1 or not all(isinstance(one, (int, float)) for one in given):
+        return False
+    return all(0 <= one <= GUARD or (node.name != "add" and abs(one - 1) <= GUARD) for one in given)
+
+
+def dims_of(node: Node, rank: int) -> frozenset[int]:
+    """The dimensions that a reduction runs over, of ``rank``."""
     at = 2 if node.name in ("linalg_vector_norm", "norm") else 1
     dims = node.argument(at, "dim")
     if isinstance(dims, int) and not isinstance(dims, bool):

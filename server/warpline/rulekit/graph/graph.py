@@ -85,8 +85,8 @@ class Graph:
             for value in dict.fromkeys(one.inputs):
                 self.consumers.setdefault(value, []).append(one)
             for value in one.outputs:
-                # A view of everything is its own argument.
-                if value not in one.inputs:
+                # What was read before was made before: a view that leads back to it makes it no second time.
+                if value not in self.consumers:
                     self.producer.setdefault(value, one)
 
     def _in_usual_form(self, node: Node) -> list[Node]:

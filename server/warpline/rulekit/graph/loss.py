@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpline.rulekit.graph.errors import FAR, ON_ERRORS, SUMS, added_up, errors
-from warpline.rulekit.graph.evaluate import CONSTANTS
+from warpline.rulekit.graph.evaluate import CONSTANTS, dims_of, only_guards
 from warpline.rulekit.graph.graph import MOVED, Graph, Node
 from warpline.rulekit.graph.match import PER_SITE, Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE
@@ -24,6 +24,16 @@ _QUOTIENTS = frozenset({"div", "true_divide"})
 _SELECTIONS = _CHOICES | {"diagonal"}
 #: What takes the exponentials of some classes out of a sum.
 _LEFT_OUT = frozenset({"mul", "masked_fill", "where", "masked_select", "index"})
+#: The finding where a sum may leave the picked exponential out, as decoupled losses do, or weigh some.
+_SHARE = "The logarithm of a share of exponentials"
+_ONLY_IF = (
+    "`F.cross_entropy` computes the same only if each sum includes the exponential that is divided by it, "
+    "and has no weights; what it leaves out has to be -inf in the scores"
+)
+_LEFT_OUT_OF_IT = (
+    "in the scores that `F.cross_entropy` gets, what the sum leaves out has to be -inf (and the logarithm of "
+    "a weight to be added)"
+)
 #: A logarithm of a softmax of more operators is made of exponentials and sums.
 _SOFTMAX_NODES = 2
 
@@ -83,12 +93,13 @@ def _of_shares(graph: Graph) -> Iterator[Match]:
 
 
 def _of_totals(graph: Graph) -> Iterator[Match]:
-    """Cross entropies as the logarithm of one exponential divided by the sum of all that a mask leaves."""
+    """Logarithms of one exponential divided by the sum of all that a mask leaves: a cross entropy where each
+    row's sum is of the very tensor that its exponential was picked from."""
     for total in candidates(graph, frozenset({"sum"})):
         exponentials = _exponentials(graph, total.inputs[0])
         made = {value for node in exponentials for value in node.outputs}
         users = [user for user, _ in graph.uses(total.outputs[0])] if made else []
-        padded = [user for user in users if user.name in _PADDINGS and len(user.inputs) == 1]
+        padded = [user for user in users if user.name in _PADDINGS and only_guards(user)]
         for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0]))]:
             if user.name not in _QUOTIENTS or len(user.inputs) < 2:
                 continue
@@ -99,8 +110,30 @@ def _of_totals(graph: Graph) -> Iterator[Match]:
             tail = added_up(graph, logarithm[-1]) if logarithm else None
             nodes = (*exponentials, total, *padded, *picks, user, *(logarithm or ()), *(tail or ()))
             if tail and is_written_out(graph, nodes):
-                yield Match("Cross entropy", "F.cross_entropy", nodes, nodes[-1], words=("by_hand",))
+                same = _of_its_row(graph, total, picks)
+                whole = _LEFT_OUT_OF_IT if len(exponentials) > 1 else ""
+                kind, reason = ("Cross entropy", whole) if same else (_SHARE, _ONLY_IF)
+                yield Match(kind, "F.cross_entropy", nodes, nodes[-1], reason, words=("by_hand",))
                 break
+
+
+def _of_its_row(graph: Graph, total: Node, picks: list[Node]) -> bool:
+    """Whether each row's entry is picked of the tensor that ``total`` adds up by rows. Then what a mask takes
+    out, or a weight scales, is as if it were in the scores."""
+    summed = graph.origin(total.inputs[0])
+    rank = len(graph.shape(total.inputs[0]))
+    dims = dims_of(total, rank)
+    (pick, *others) = picks
+    if others or len(dims) != 1 or graph.origin(pick.inputs[0]) != summed:
+        return False
+    if pick.name in ("gather", "select"):
+        dim = pick.argument(1, "dim")
+        return isinstance(dim, int) and dim % rank in dims
+    if pick.name != "index" or rank != 2:
+        return False
+    rows = pick.inputs[1:]
+    made = graph.producer.get(graph.origin(rows[1 - min(dims)])) if len(rows) == 2 else None
+    return made is not None and made.name == "arange"
 
 
 def _selections(graph: Graph, value: int, made: set[int]) -> list[Node]:
@@ -138,7 +171,7 @@ def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
         users = [node for node, _ in graph.uses(value)]
         if len(users) != 1 or users[0].name not in _PADDINGS | {"log"}:
             return None
-        if len(users[0].inputs) > 1:  # a mixture of two probabilities
+        if users[0].name != "log" and not only_guards(users[0]):  # a mixture of two probabilities, say
             return None
         nodes.append(users[0])
         if users[0].name == "log":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.evaluate import Evaluation, cuts
+from warpline.rulekit.graph.evaluate import Evaluation, cuts, only_guards
 from warpline.rulekit.graph.graph import Graph, Node, Ref
 from warpline.rulekit.graph.match import candidates
 from warpline.rulekit.graph.norm import SAMPLES, TOLERANCE
@@ -102,6 +102,8 @@ def _logarithm_of(graph: Graph, node: Node) -> Softmax | None:
     """The logarithm of a softmax of one operator, or of that and a small number."""
     value, nodes = graph.origin(node.inputs[0]) if node.inputs else -1, [node]
     while (before := graph.producer.get(value)) is not None and before.name in ("add", "clamp", "clamp_min"):
+        if not only_guards(before):
+            return None
         nodes.insert(0, before)
         value = graph.origin(before.inputs[0])
     if before is None:

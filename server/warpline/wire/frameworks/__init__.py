@@ -28,8 +28,8 @@ class Setting:
     ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.
     ``undo``: the call itself is what to do without: its statement goes, or the flag by which it runs.
     ``instead``: what to call on the same object in its place, if the device has room for all its weights.
-    ``written``: (name, value) as a script may write it elsewhere. The only such place is edited, unless the
-    call itself passes the argument.
+    ``written``: (name, value) as a script may write it on an object that the call is made of. The only such
+    place is edited, unless the call itself passes the argument.
 
     The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16.
     ``unless``: none of these may be set to something true. ``without``: what the user's file must not say,

@@ -1,4 +1,4 @@
-#> flags cpu_count=64
+#> flags cpu_count=64; workers batch_ms=70
 from loading import FastLoader
 from task import TASK, learn
 

@@ -32,6 +32,7 @@ from ....wire.dataflow import (
 )
 from ..modes import taken_off
 from ..tracebacks import is_ours
+from .hidden import Hidden
 from .masks import Masks
 from .padding import LookedUp
 from .unscored import Scored
@@ -68,6 +69,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.values = Values(torch, self._alias)
         self.looked_up = LookedUp()
         self.padding: Tuple[Padding, ...] = ()
+        self.hidden = Hidden(torch)
         self.scored = Scored(torch)
         self.unscored: Tuple[Unscored, ...] = ()
         self.masks = Masks(torch)
@@ -98,6 +100,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
                 self._note(function, before, result, sys._getframe(1))
                 if function is self._embedding:
                     self.looked_up.add(arguments, self.arguments[-1], self.site[-1])
+                if function in self.hidden.readers:
+                    self.hidden.add(function, arguments, named, before, self.site[-1], self.values.rows)
                 self.scored.add(function, arguments, before, result)
                 self.masks.add(function, arguments, named, len(self.name) - 1)
             except Exception as error:
@@ -260,7 +264,7 @@ class Recording:
             buffers = [one for module in self._modules() for one in module._buffers.values()]
             self.mode.buffers = self.mode.values.unchanged(one for one in buffers if one is not None)
         with contextlib.suppress(Exception):  # indices on a device that has run out of memory, say
-            self.mode.padding = self.mode.looked_up.padding()
+            self.mode.padding = self.mode.looked_up.padding() + self.mode.hidden.padding()
         with contextlib.suppress(Exception):  # the same for targets
             self.mode.unscored = self.mode.scored.unscored()
         with contextlib.suppress(Exception):

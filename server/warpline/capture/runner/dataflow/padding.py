@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ....wire.dataflow import TENSOR, Padding
 
@@ -47,18 +47,25 @@ class LookedUp:
         return tuple(found)
 
 
+class Runs(NamedTuple):
+    padded: int  # elements
+    shared: int  # columns that are padding in every row
+    rows_differ: bool
+
+
 def counted_in(indices: Any) -> Optional[Tuple[int, int]]:
     """``(padded elements, columns that are padding in every row)`` of a 2-d tensor of indices; None if no
     value fills up rows at one end."""
-    best = None
-    for rows in (indices.flip(1), indices):
-        value = rows[:, 0].mode().values
-        same = rows == value
-        runs = same.long().cumprod(1).sum(1)
-        padded, everywhere = int(runs.sum()), int(same.sum())
-        if padded == rows.numel() or everywhere - padded > ELSEWHERE * padded:
-            continue
-        # One in each row begins or ends it.
-        if int(runs.max()) > 1 and (best is None or padded > best[0]):
-            best = (padded, int(runs.min()))
-    return best
+    ends = [runs_at_end(rows == rows[:, -1].mode().values) for rows in (indices, indices.flip(1))]
+    best = max((one for one in ends if one is not None), default=None)
+    return None if best is None else best[:2]
+
+
+def runs_at_end(flags: Any) -> Optional[Runs]:
+    """The flags that are set at the end of each row of a 2-d tensor without a gap; None if these are all, or
+    many are elsewhere, or one in each row (which ends it)."""
+    runs = flags.flip(1).long().cumprod(1).sum(1)
+    padded, everywhere = int(runs.sum()), int(flags.sum())
+    if padded == flags.numel() or everywhere - padded > ELSEWHERE * padded or int(runs.max()) < 2:
+        return None
+    return Runs(padded, int(runs.min()), bool((runs != runs[0]).any()))

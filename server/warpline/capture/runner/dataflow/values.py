@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 Layout = Tuple[int, Tuple[int, ...], Tuple[int, ...], Any]
 
@@ -48,6 +48,13 @@ class Values:
             else:
                 self._latest[storage] = self._before[storage] = found
         return found
+
+    def rows(self, tensor: Any) -> Optional[Tuple[int, ...]]:
+        """The shape of two dimensions that the flat ``tensor`` was seen with; None if there was none."""
+        storage, (offset, shape, *_) = self._place(tensor)
+        known = self._known[storage] if len(shape) == 1 else ()
+        wide = (one for at, one, *_ in known if at == offset and len(one) == 2)
+        return next((one for one in wide if one[0] * one[1] == shape[0]), None)
 
     def made(self, tensor: Any, in_place: bool) -> int:
         """The number of an operator's result. ``in_place``: the operator wrote to what it was given."""

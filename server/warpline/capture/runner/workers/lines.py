@@ -19,13 +19,14 @@ import mmap
 import os
 import sys
 from collections import deque
-from time import monotonic, perf_counter_ns, sleep
+from time import monotonic, perf_counter_ns, process_time_ns, sleep
 from types import CodeType
 from typing import Any, Callable
 
 from ..lines.names import QualifiedNames
 from ..lines.userfiles import UserFiles
 from ..patches import Patches
+from ..windows.queued import Queued
 from .sampled import Sampled
 from .traced import Lines, Location, event_ns
 
@@ -120,6 +121,7 @@ class Worker:
     def __init__(self, main: WorkerLines) -> None:
         self.main = main
         self.plain: deque[int] = deque(maxlen=REMEMBERED)
+        self.working: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)  # processor time, time queued for it
         self.recorded = self.recorded_ns = 0
         self.events = 0.0
         self.spent: dict[Location, list[float]] = {}  # ns, events, calls
@@ -141,9 +143,10 @@ class Worker:
             with contextlib.suppress(Exception):  # it costs the samples, not the batch
                 self.sampled.batch(bool(self.main.flag[2]))
             if self.recorded >= self.main.flag[0] or sys.gettrace() is not None:
-                began = perf_counter_ns()
+                queued, computed, began = Queued(), process_time_ns(), perf_counter_ns()
                 batch = original(fetcher, index)
                 self.plain.append(perf_counter_ns() - began)
+                self.working.append((process_time_ns() - computed, queued.stop() or 0))
                 if len(self.plain) in WRITTEN_AFTER:
                     with contextlib.suppress(Exception):
                         self._write()
@@ -189,6 +192,7 @@ class Worker:
             "events": self.events,
             "event_ns": self.event_ns,
             "plain_ns": list(self.plain),
+            "working_ns": list(self.working),
             "lines": [[*place, *spent] for place, spent in self.spent.items()],
             "sampled": self.sampled.told(self.main.user_files, self.codes),
         }

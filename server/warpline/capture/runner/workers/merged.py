@@ -19,7 +19,10 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
     batches = sum(one["recorded"] for one in told)
     plain = [ns for one in told for ns in one["plain_ns"]]
     if not batches:
-        return {"batches": 0, "batch_ms": median(plain) / 1e6, "lines": []} if plain else None
+        timed = (
+            {"batches": 0, "batch_ms": median(plain) / 1e6, "lines": [], **_working(told)} if plain else {}
+        )
+        return timed or None
     total = 0.0
     lines: dict[Location, list[float]] = {}
     for one in told:
@@ -50,6 +53,20 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
             }
             for (file, line, function), (ns, calls) in sorted(lines.items(), key=lambda item: -item[1][0])
         ],
+        **_working(told),
+    }
+
+
+def _working(told: list[dict[str, Any]]) -> dict[str, float]:
+    """``queued_ms`` and ``busy``, by the batches that were only timed."""
+    working = [one for each in told for one in each["working_ns"]]
+    if not working:
+        return {}
+    queued = sum(ns for _, ns in working)
+    running = sum(ns for each in told for ns in each["plain_ns"]) - queued
+    return {
+        "queued_ms": queued / len(working) / 1e6,
+        "busy": sum(ns for ns, _ in working) / max(1, running),
     }
 
 

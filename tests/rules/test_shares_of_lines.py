@@ -1,0 +1,69 @@
+"""A finding takes no more of a line than its own operators do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.diagnosis.diagnose import diagnose
+
+ON_HOST = """\
+#> steps step_ms=50
+for batch in batches:
+    out = model(torch.zeros(8, 20).to("cuda"), batch)
+    #^ site tensor op=zeros device=cpu to=cuda bytes=640 calls=1
+    #^ cost step_ms=45 device_ms=20 copy_ms=0.01 idle_ms=25 cpu_ms=45 launches=900
+    #^ op aten::zeros outer=true cpu_ms={made} count=1
+    #^ op aten::view outer=true cpu_ms=5 count=400; op aten::mm outer=true cpu_ms=20 device_ms=20 launches=900
+    {kernel}
+"""
+KERNEL = "#^ kernel sgemm count=900 device_ms=20"
+
+
+@pytest.mark.parametrize(
+    ("made", "kernel", "spent"),
+    [(0.02, KERNEL, None), (9, KERNEL, 9.0), (9, "#^ kernel 'Memcpy HtoD' kind=copy device_ms=1", 45.0)],
+)
+def test_a_tensor_made_on_the_host_on_the_line_of_a_model(
+    made: float, kernel: str, spent: float | None
+) -> None:
+    assert costs(ON_HOST.format(made=made, kernel=kernel), "tensor-made-on-host") == spent
+
+
+GROWS = """\
+#> steps step_ms=50
+out = first
+for at in range(64):
+    out = torch.cat([out, net(out)], 1)
+    #^ cost step_ms=45 device_ms=40 launches=900 calls=64
+    #^ op aten::cat outer=true count=64 device_ms={joined} cpu_ms=1
+    #^ op aten::mm outer=true count=900 device_ms=38 cpu_ms=19
+train(out)
+"""
+
+
+def test_what_makes_the_pieces_is_no_part_of_joining_them() -> None:
+    assert costs(GROWS.format(joined=2), "cat-in-loop") == pytest.approx(45 * 0.05)
+    assert costs(GROWS.format(joined=0.1), "cat-in-loop") == pytest.approx(45 * 0.05)  # of the host's time
+
+
+ZEROED = """\
+#> steps step_ms=50
+for batch in batches:
+    loss(batch).backward()
+    optimizer.step(); optimizer.zero_grad(set_to_none=False)
+    #^ cost step_ms=40 device_ms=40 launches=400; op aten::zero_ outer=true count=200 device_ms=4 cpu_ms=2
+    #^ op aten::_fused_adamw_ outer=true count=1 device_ms=36 cpu_ms=18
+"""
+
+
+def test_an_optimizer_s_step_is_no_part_of_zeroing() -> None:
+    assert costs(ZEROED, "zeroed-gradients") == pytest.approx(4.0)
+
+
+def costs(code: str, rule: str) -> float | None:
+    """The milliseconds that the only finding of ``rule`` is about."""
+    example = read_example(code)
+    found = [one for one in diagnose(example.profile, texts(example)).findings if one.rule == rule]
+    assert len(found) < 2
+    return next((each.value for one in found for each in one.evidence if each.unit == "ms"), None)
