@@ -59,7 +59,7 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def _working(told: list[dict[str, Any]]) -> dict[str, float]:
     """``queued_ms`` and ``busy``, by the batches that were only timed."""
-    working = [one for each in told for one in each["working_ns"]]
+    working = [one for each in told for one in each.get("working_ns", ())]
     if not working:
         return {}
     queued = sum(ns for _, ns in working)
