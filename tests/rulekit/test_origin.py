@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.annotated import read_project
-from warpline.rulekit import Context, origin
-from warpline.rulekit.origins import unpacked_origin
+from warpline.rulekit import Context
+from warpline.rulekit.origins import origin, unpacked_origin
 
 CASES = {
     "literal": ("DataLoader(d, num_workers=0)", {}, ("literal", "train.py", 2)),

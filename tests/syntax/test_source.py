@@ -5,8 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from warpline.rulekit import NOT_LITERAL, Source, Unreadable
-from warpline.syntax.source import children, parsed
+from warpline.syntax.source import NOT_LITERAL, Source, Unreadable, children, parsed
 
 TEXT = """\
 import torch.nn.functional as F

@@ -94,19 +94,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warpline.rulekit.context import MINIMUM_MS, MINIMUM_SHARE, Context
+    from warpline.rulekit.context import Context
     from warpline.rulekit.draft import Draft
-    from warpline.rulekit.message import count, ms, percent, shown, size
-    from warpline.rulekit.origins import Origin, origin
-    from warpline.rulekit.page import Page
+    from warpline.rulekit.message import count, ms, percent, size
+    from warpline.rulekit.origins import Origin
     from warpline.rulekit.rule import Rule
     from warpline.syntax.edits import Edits, Refused
-    from warpline.syntax.source import NOT_LITERAL, Source, Unreadable
+    from warpline.syntax.source import NOT_LITERAL, Source
 
 #: Imported when first asked for: a page can be read without LibCST being loaded.
 _MODULES = {
-    "MINIMUM_MS": "warpline.rulekit.context",
-    "MINIMUM_SHARE": "warpline.rulekit.context",
     "Context": "warpline.rulekit.context",
     "Draft": "warpline.rulekit.draft",
     "Edits": "warpline.syntax.edits",
@@ -114,35 +111,25 @@ _MODULES = {
     "count": "warpline.rulekit.message",
     "ms": "warpline.rulekit.message",
     "percent": "warpline.rulekit.message",
-    "shown": "warpline.rulekit.message",
     "size": "warpline.rulekit.message",
     "Origin": "warpline.rulekit.origins",
-    "origin": "warpline.rulekit.origins",
-    "Page": "warpline.rulekit.page",
     "Rule": "warpline.rulekit.rule",
     "NOT_LITERAL": "warpline.syntax.source",
     "Source": "warpline.syntax.source",
-    "Unreadable": "warpline.syntax.source",
 }
 
 __all__ = [
-    "MINIMUM_MS",
-    "MINIMUM_SHARE",
     "NOT_LITERAL",
     "Context",
     "Draft",
     "Edits",
     "Origin",
-    "Page",
     "Refused",
     "Rule",
     "Source",
-    "Unreadable",
     "count",
     "ms",
-    "origin",
     "percent",
-    "shown",
     "size",
 ]
 

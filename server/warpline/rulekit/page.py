@@ -5,19 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: Sections that every page has, in this order; "Example" and "Use instead" may come in several pairs.
-REQUIRED = (
-    "What it does",
-    "Why is this slow",
-    "Example",
-    "Use instead",
-    "Near misses",
-    "Fix safety",
-    "References",
-)
-
 _ANNOTATION = re.compile(r"[ \t]*#[>^] .*$", re.MULTILINE)
-_CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +17,6 @@ class Page:
     def section(self, heading: str) -> str:
         """The text below a heading. Empty where the page lacks it."""
         return next((text for title, text in self.sections if title == heading), "")
-
-    def examples(self) -> list[tuple[str, str | None]]:
-        """``(annotated code, code of its "Use instead")`` of each pair, None where that is prose."""
-        found: list[tuple[str, str | None]] = []
-        for title, text in self.sections:
-            if title == "Example":
-                found += [(code, None) for code in _CODE.findall(text)]
-            elif title == "Use instead" and found:
-                codes = _CODE.findall(text)
-                found[-1] = (found[-1][0], codes[0] if codes else None)
-        return found
-
-    def near_misses(self) -> list[str]:
-        """Annotated code on which the rule stays silent."""
-        return [
-            code for title, text in self.sections if title == "Near misses" for code in _CODE.findall(text)
-        ]
 
     def markdown(self) -> str:
         """The page for a reader: annotations of the examples left out."""

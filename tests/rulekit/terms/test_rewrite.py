@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from warpline.rulekit import Refused, Source
+from warpline.rulekit import Edits, Refused, Source
 from warpline.rulekit.terms import Rewrite, follow
 from warpline.text.edits import apply
 
@@ -18,8 +18,9 @@ def rewritten(code: str, new: str = "fused({x})") -> str:
     step = next(item for item in reversed(flow.steps) if item.target is None)
     rewrite = Rewrite(flow, step)
     parameter = next(iter(flow.steps[0].before.values()))
-    fix = rewrite.edits(new.format(x=rewrite.spell(parameter))).fix("", "unsafe")
-    return apply(source.text, fix.edits).removeprefix("import torch\n\n")
+    edits = Edits(source)
+    rewrite.into(edits, new.format(x=rewrite.spell(parameter)))
+    return apply(source.text, edits.fix("", "unsafe").edits).removeprefix("import torch\n\n")
 
 
 @pytest.mark.parametrize(

@@ -76,12 +76,6 @@ class Rewrite:
             inside = f",{source.newline}{inner}".join(arguments) + ","
         return f"{name}({source.newline}{inner}{inside}{source.newline}{outer})"
 
-    def edits(self, text: str) -> Edits:
-        """The edits that put ``text`` there. Raises Refused."""
-        edits = Edits(self.flow.source)
-        self.into(edits, text)
-        return edits
-
     def into(self, edits: Edits, text: str) -> None:
         """Replace the expression by ``text`` and remove what is then unused. Raises Refused."""
         if self.step.augmented:
