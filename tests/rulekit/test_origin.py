@@ -80,7 +80,7 @@ def test_origin(case: str) -> None:
     argument = source.argument(call, "num_workers")
     assert argument is not None
     found = origin(context, source, argument.value)
-    assert (found.kind, found.file.removeprefix("/p/"), found.line) == (kind, file, line)
+    assert (found.kind, found.place) == (kind, (f"/p/{file}", line))
     assert found.editable == (kind != "unknown")
 
 
@@ -97,5 +97,5 @@ y = attend(q, **rows.options(8))
     assert source is not None
     (value,) = source.unpacked(source.calls(4, "attend")[0])
     found = unpacked_origin(context, source, value, "attn_mask")
-    assert found is not None and (found.line, found.source.code(found.node)) == (3, "self.allowed[:n]")
+    assert found is not None and (found.place[1], found.source.code(found.node)) == (3, "self.allowed[:n]")
     assert unpacked_origin(context, source, value, "dropout_p") is None

@@ -33,19 +33,9 @@ class Origin:
     words: str
 
     @property
-    def file(self) -> str:
-        """The path of the file that holds the value."""
-        return self.source.path
-
-    @property
-    def line(self) -> int:
-        """The line of the value in it, from 1."""
-        return self.source.line(self.node)
-
-    @property
     def place(self) -> tuple[str, int]:
-        """Both, as a key."""
-        return self.file, self.line
+        """The file that holds the value, and the line of the value in it."""
+        return self.source.place(self.node)
 
     @property
     def editable(self) -> bool:
@@ -111,11 +101,10 @@ def unpacked_origin(
 def written(context: Context, key: str) -> Origin | None:
     """The only value that the files give ``key``: in a mapping, or as an argument by keyword."""
     found = [*_dict_values(context, key), *_set_values(context, key)]
-    for source in _sources(context):
-        for call in source.nodes(cst.Call):
-            passed = source.argument(call, key)
-            if passed is not None and not source.is_named(call.func, "dict"):
-                found.append(Origin("argument", source, passed.value, f"the argument `{key}`"))
+    for source, call in context.calls():
+        passed = source.argument(call, key)
+        if passed is not None and not source.is_named(call.func, "dict"):
+            found.append(Origin("argument", source, passed.value, f"the argument `{key}`"))
     return _only(iter(found))
 
 
@@ -171,14 +160,18 @@ def _assigned(
 
 
 def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
-    found: list[cst.Assign | cst.AnnAssign] = [*source.nodes(cst.Assign, within=scope)]
-    for node in [*found, *source.nodes(cst.AnnAssign, within=scope)]:
+    for node in _assignments(source, scope):
         owner = next((outer for outer in source.ancestors(node) if isinstance(outer, _SCOPES)), source.module)
         if owner is not scope:
             continue
         for target, value in _pairs(node):
             if isinstance(target, cst.Name) and target.value == name:
                 yield value
+
+
+def _assignments(source: Source, scope: cst.CSTNode) -> list[cst.Assign | cst.AnnAssign]:
+    """Those without a type come first."""
+    return [*source.nodes(cst.Assign, within=scope), *source.nodes(cst.AnnAssign, within=scope)]
 
 
 def _pairs(node: cst.Assign | cst.AnnAssign) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
@@ -203,15 +196,12 @@ def _defaults(
     order = [p.name.value for p in params.params if p.name.value not in ("self", "cls")]
     owner = source.enclosing(function, cst.ClassDef) if function.name.value == "__init__" else None
     called = (owner or function).name.value
+    position = order.index(name) if name in order else None
     passed = []
-    for path in context.profile.sources:
-        other = context.source(path)
-        for call in other.nodes(cst.Call):
-            if other.is_named(call.func, called) and not call.lpar:
-                position = order.index(name) if name in order else None
-                arg = other.argument(call, name, position)
-                if arg is not None:
-                    passed.append((other, arg.value))
+    for other, call in context.calls(called):
+        arg = other.argument(call, name, position) if not call.lpar else None
+        if arg is not None:
+            passed.append((other, arg.value))
     if passed:
         return passed
     return [(source, param.default)] if param.default is not None else []
@@ -227,15 +217,8 @@ def module_source(context: Context, source: Source, module: str) -> Source | Non
     return context.source(found[0]) if found else None
 
 
-def _sources(context: Context) -> Iterator[Source]:
-    for path in context.profile.sources:
-        found = context.source(path)
-        if found is not None:
-            yield found
-
-
 def _dict_values(context: Context, key: str) -> Iterator[Origin]:
-    for source in _sources(context):
+    for source in context.sources():
         calls = [call for call in source.nodes(cst.Call) if source.is_named(call.func, "dict")]
         for node in (*source.nodes(cst.Dict), *calls):
             entry = _entry(source, node, key)
@@ -245,7 +228,7 @@ def _dict_values(context: Context, key: str) -> Iterator[Origin]:
 
 def _set_values(context: Context, key: str) -> Iterator[Origin]:
     """What ``config["key"] = value`` sets."""
-    for source in _sources(context):
+    for source in context.sources():
         for node in source.nodes(cst.Assign):
             for target, value in _pairs(node):
                 if isinstance(target, cst.Subscript) and _key(source, target) == key:
@@ -266,14 +249,11 @@ def _entry(source: Source, value: cst.BaseExpression, key: str) -> cst.BaseExpre
 def _options(context: Context, name: str) -> Iterator[Origin]:
     """The default of ``add_argument("--num-workers", default=0)``."""
     wanted = {f"--{name}", f"--{name.replace('_', '-')}"}
-    for source in _sources(context):
-        for call in source.nodes(cst.Call):
-            if not source.is_named(call.func, "add_argument", "option"):
-                continue
-            written = next((option for option in option_names(source, call) if option in wanted), None)
-            default = source.argument(call, "default") if written is not None else None
-            if default is not None:
-                yield Origin("argument", source, default.value, f"the option `{written}`")
+    for source, call in context.calls("add_argument", "option"):
+        written = next((option for option in option_names(source, call) if option in wanted), None)
+        default = source.argument(call, "default") if written is not None else None
+        if default is not None:
+            yield Origin("argument", source, default.value, f"the option `{written}`")
 
 
 def overridden(context: Context, origin: Origin) -> str | None:
@@ -292,7 +272,7 @@ def option_names(source: Source, call: cst.Call) -> list[str]:
 
 def _fields(context: Context, name: str) -> Iterator[Origin]:
     """A field of a class body (dataclass or plain), or a keyword of a namespace."""
-    for source in _sources(context):
+    for source in context.sources():
         for node in source.nodes(cst.ClassDef):
             for value in _values(source, node, name):
                 yield Origin("field", source, value, f"`{node.name.value}.{name}`")
@@ -309,8 +289,7 @@ def _own_attribute(context: Context, source: Source, node: cst.Attribute, depth:
     if owner is None:
         return None
     values = list(_values(source, owner, node.attr.value))
-    given: list[cst.Assign | cst.AnnAssign] = [*source.nodes(cst.Assign, within=owner)]
-    for assign in [*given, *source.nodes(cst.AnnAssign, within=owner)]:
+    for assign in _assignments(source, owner):
         for target, value in _pairs(assign):
             if (
                 isinstance(target, cst.Attribute)
