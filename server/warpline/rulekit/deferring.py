@@ -46,7 +46,7 @@ def read_later(context: Context, cost: LineCost) -> Fix:
                 f"`{name}` may need each value: pass `.detach()`, accumulate on the device, and read "
                 "it after the loop"
             )
-        return _every_so_often(source, statement, call)
+        return _every_so_often(source, statement)
     raise Refused("the value is used on the host in every step")
 
 
@@ -112,7 +112,7 @@ def _receiver(source: Source, call: cst.Call) -> str:
     return source.code(call.func.value)
 
 
-def _every_so_often(source: Source, statement: Statement, call: cst.Call) -> Fix:
+def _every_so_often(source: Source, statement: Statement) -> Fix:
     found = counter(source, statement)
     if found is None:
         raise Refused("reading it only every N steps needs a counter, and the loop has none")

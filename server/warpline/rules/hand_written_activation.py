@@ -126,7 +126,7 @@ from warpline.rulekit.formulas.activation import Activation, activation
 from warpline.rulekit.formulas.attention import Attention, attention
 from warpline.rulekit.formulas.loss import Loss, loss
 from warpline.rulekit.graph import ACTIVATION, ATTENTION, LOSS, by_hand, matched, without_formulas
-from warpline.rulekit.terms import Flow, Rewrite, Term, formulas
+from warpline.rulekit.terms import Rewrite, Term, formulas
 from warpline.rulekit.written_out import written_out
 
 _METRIC = "hand-written activation"
@@ -151,9 +151,9 @@ class HandWrittenActivation(Rule):
             yield written_out(context, one, one.place, what, one.replaced(one.match.name))
 
 
-def _whole(flow: Flow, term: Term) -> Attention | Loss | Activation | None:
+def _whole(term: Term) -> Attention | Loss | Activation | None:
     """A softmax inside attention and a sigmoid inside a loss are parts of those."""
-    return attention(flow, term) or loss(flow, term) or activation(flow, term)
+    return attention(term) or loss(term) or activation(term)
 
 
 def _kind(found: Activation) -> str:

@@ -166,7 +166,7 @@ from warpline.rulekit.graph import FAMILIES, matched, passes
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
-from warpline.rulekit.terms import Flow, Term, formulas, function_at
+from warpline.rulekit.terms import Term, formulas, function_at
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Statement
 from warpline.wire.probing import COMPILED
@@ -185,7 +185,11 @@ class UnfusedElementwise(Rule):
         told |= {place for one in matched(context, *FAMILIES) for place in one.places}
         recorded = passes(context)
         for (source, function), costs in _by_function(context, told).items():
-            runs = [run for run in runs_of(sorted(costs, key=_line), recorded) if run.passes >= _PASSES]
+            runs = [
+                run
+                for run in runs_of(sorted(costs, key=lambda cost: cost.line), recorded)
+                if run.passes >= _PASSES
+            ]
             kernels = [kernel for run in runs for kernel in run.kernels]
             together = [cost for run in runs for cost in run.costs if run.has_passes(cost)]
             spent = passes_ms(runs)
@@ -255,9 +259,9 @@ def _model_place(step: TrainingStep, compiled: Statement | None) -> tuple[str, i
     return model_place(step)
 
 
-def _known(flow: Flow, term: Term) -> object | None:
+def _known(term: Term) -> object | None:
     """A formula that another rule reports."""
-    return norm(flow, term) or attention(flow, term) or activation(flow, term) or loss(flow, term)
+    return norm(term) or attention(term) or activation(term) or loss(term)
 
 
 def _by_function(
@@ -276,10 +280,6 @@ def _by_function(
 
 def _is_compiled(source: Source, function: cst.FunctionDef) -> bool:
     return any("compile" in source.code(item.decorator) for item in function.decorators)
-
-
-def _line(cost: LineCost) -> int:
-    return cost.line
 
 
 def _fix(source: Source, function: cst.FunctionDef, broken: bool) -> Fix:

@@ -199,7 +199,7 @@ def _clearing(source: Source, line: int) -> cst.Call | None:
     if call is not None and (source.argument(call, "set_to_none", 0) is not None or source.unpacked(call)):
         return call
     for found in source.calls(line, "zero_", "fill_"):
-        if isinstance(found.func, cst.Attribute) and _gradient(source, found) is not None:
+        if isinstance(found.func, cst.Attribute) and _gradient(found) is not None:
             return found
     return None
 
@@ -219,7 +219,7 @@ def _flag(context: Context, source: Source, call: cst.Call | None, fills: list[O
     return found if found.source.literal(found.node) is False else None
 
 
-def _gradient(source: Source, call: cst.Call) -> cst.BaseExpression | None:
+def _gradient(call: cst.Call) -> cst.BaseExpression | None:
     """``p.grad`` of ``p.grad.zero_()``, ``p.grad.data.zero_()`` and ``p.grad.detach_().zero_()``."""
     node: cst.CSTNode = call.func
     while isinstance(node, (cst.Attribute, cst.Call)):
@@ -247,7 +247,7 @@ def _fix(source: Source, call: cst.Call | None, flag: Origin | None) -> Fix:
         else:
             edits.set_argument(call, "set_to_none", "True", 0)
     else:
-        gradient, statement = _gradient(source, call), source.statement(call)
+        gradient, statement = _gradient(call), source.statement(call)
         if gradient is None or statement is None or source.code(statement).strip() != source.code(call):
             raise Refused("the call is part of a larger expression")
         edits.replace(call, f"{source.code(gradient)} = None")

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
 from warpline.rulekit.graph.activation import SAMPLES, named
-from warpline.rulekit.terms.flow import Flow
 from warpline.rulekit.terms.term import Term
 
 
@@ -19,7 +18,7 @@ class Activation:
     options: tuple[str, ...] = ()
 
 
-def activation(flow: Flow, term: Term) -> Activation | None:
+def activation(term: Term) -> Activation | None:
     """The torch activation that a term spells out, or None."""
     return _softmax(term) or _pointwise(term)
 

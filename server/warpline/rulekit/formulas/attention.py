@@ -34,7 +34,7 @@ class Attention:
     dropout: Term | None = None
 
 
-def attention(flow: Flow, term: Term) -> Attention | None:
+def attention(term: Term) -> Attention | None:
     """``softmax(mask(q @ k * scale)) @ v``, dropout and casts between them allowed."""
     if term.op != "matmul":
         return None

@@ -9,7 +9,6 @@ from functools import partial
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
 from warpline.rulekit.graph.errors import FIRST, MOST_BETA, PROBABILITIES, SECOND, TOLERANCE, Error, forms
 from warpline.rulekit.graph.pointwise import GUARD, Numbers
-from warpline.rulekit.terms.flow import Flow
 from warpline.rulekit.terms.term import Term, factors, without_casts
 
 _ENTROPY = "Binary cross entropy"
@@ -23,7 +22,7 @@ class Loss:
     options: tuple[str, ...] = ()
 
 
-def loss(flow: Flow, term: Term) -> Loss | None:
+def loss(term: Term) -> Loss | None:
     """The loss that a term spells out, with its arguments and options, or None. Means and sums over
     everything only."""
     if term.op == "nll_loss" and term.value == ():

@@ -10,7 +10,6 @@ from functools import lru_cache
 
 from warpline.rulekit.formulas.samples import REDUCTIONS, Samples, apart, made_of
 from warpline.rulekit.graph.norm import MOST_EPS, SAMPLES, form
-from warpline.rulekit.terms.flow import Flow
 from warpline.rulekit.terms.term import Term, without_casts
 
 _GAIN = re.compile(r"(weight|gamma|gain|scale|[wg])\d*$")
@@ -30,7 +29,7 @@ class Norm:
     reason: str | None = None  # why no fused call gives the same
 
 
-def norm(flow: Flow, term: Term) -> Norm | None:
+def norm(term: Term) -> Norm | None:
     """``[weight *] (x - mean) * rsqrt(var + eps) [+ bias]``, or ``x * rsqrt(mean(x ** 2) + eps)``, by the
     values that it gives. Over the batch (dimension 0) it is neither."""
     found = _norm(term)

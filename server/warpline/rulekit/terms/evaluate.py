@@ -236,7 +236,7 @@ class Evaluator:
         return None
 
 
-def module_members(source: Source, owner: cst.ClassDef) -> dict[str, cst.Call]:
+def module_members(owner: cst.ClassDef) -> dict[str, cst.Call]:
     """``self.name = Something(...)`` of a class, by name; a name assigned twice is left out."""
     found: dict[str, list[cst.BaseExpression]] = {}
     for node in descend(owner, cst.Assign, cst.AnnAssign):

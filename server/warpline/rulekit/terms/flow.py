@@ -59,7 +59,7 @@ def follow(source: Source, function: cst.FunctionDef) -> Flow:
     function."""
     owner = source.enclosing(function, cst.ClassDef, cst.FunctionDef)
     owner = owner if isinstance(owner, cst.ClassDef) else None
-    evaluator = Evaluator(source, module_members(source, owner) if owner else {}, function)
+    evaluator = Evaluator(source, module_members(owner) if owner else {}, function)
     walker = _Walker(Flow(source, function, owner, evaluator))
     walker.suite(function.body)
     return walker.flow

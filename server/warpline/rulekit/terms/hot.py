@@ -43,7 +43,7 @@ class Formula(Costed, Generic[Found]):
         return source.place(self.rewrite.node)
 
 
-def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> Iterator[Formula[Found]]:
+def formulas(context: Context, match: Callable[[Term], Found | None]) -> Iterator[Formula[Found]]:
     """The largest expressions that ``match`` knows, in functions with enough time in total."""
     for source_file, function in _hot_functions(context):
         source = context.source(source_file)
@@ -53,7 +53,7 @@ def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> I
             if step in consumed:
                 continue
             for node in _largest(flow, step, match):
-                found = match(flow, flow.terms[node])
+                found = match(flow.terms[node])
                 assert found is not None
                 rewrite = Rewrite(flow, step, node)
                 consumed |= set(rewrite.removed)
@@ -122,7 +122,7 @@ def _by_line(source: Source) -> list[cst.FunctionDef | None]:
     return found
 
 
-def _largest(flow: Flow, step: Step, match: Callable[[Flow, Term], Found | None]) -> list[cst.BaseExpression]:
+def _largest(flow: Flow, step: Step, match: Callable[[Term], Found | None]) -> list[cst.BaseExpression]:
     """Expressions of ``step`` that match and lie in no other that does; a mere name never."""
     found: list[cst.BaseExpression] = []
     waiting: list[cst.CSTNode] = [step.expression]
@@ -131,7 +131,7 @@ def _largest(flow: Flow, step: Step, match: Callable[[Flow, Term], Found | None]
         term = flow.terms.get(node) if isinstance(node, cst.BaseExpression) else None
         # A name stands for what was computed elsewhere, and a change of type computes nothing.
         plain = isinstance(node, (cst.Name, cst.Attribute)) or (isinstance(node, cst.Call) and _is_cast(term))
-        if term is not None and not plain and match(flow, term) is not None:
+        if term is not None and not plain and match(term) is not None:
             assert isinstance(node, cst.BaseExpression)
             found.append(node)
         else:
