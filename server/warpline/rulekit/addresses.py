@@ -16,11 +16,15 @@ from warpline.syntax.source import Source
 _MINUS = Term("const", value=-1)
 
 
+#: A sum of products.
+Products = tuple[tuple[Term, ...], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     call: cst.Call
     store: bool
-    products: tuple[tuple[Term, ...], ...]  # the address as a sum of products
+    products: Products  # of the address
     scattered: bool
 
 
@@ -31,19 +35,16 @@ def accesses_of(kernel: TritonKernel, flow: Flow) -> Iterator[Access]:
         if (store or kernel.source.is_named(call.func, "triton.language.load")) and call.args:
             term = flow.terms.get(call.args[0].value)
             if term is not None:
-                products = tuple(tuple(product) for product in _products(term))
+                products = _products(term)
                 yield Access(call, store, products, _is_scattered(products, kernel))
 
 
 def index_of(access: Access, kernel: TritonKernel, flow: Flow) -> cst.BaseExpression:
     """What computes a scattered address: the first assigned index that is scattered too and in its sum, or
     the call itself."""
-    for assign in descend(kernel.function, cst.Assign):
-        term = flow.terms.get(assign.value)
-        products = tuple(map(tuple, _products(term))) if term is not None else ()
+    for value, products in _assigned(kernel, flow):
         if _is_scattered(products, kernel) and set(products) <= set(access.products):
-            index: cst.BaseExpression = assign.value
-            return index
+            return value
     return access.call
 
 
@@ -52,27 +53,32 @@ def lanes_of(accesses: Sequence[Access], kernel: TritonKernel, flow: Flow) -> cs
     runs along memory is the number of the program."""
     if not all(one.scattered and any(len(a) == 1 and is_row(a[0]) for a in one.products) for one in accesses):
         return None
-    for assign in descend(kernel.function, cst.Assign):
-        term = flow.terms.get(assign.value)
-        products = tuple(map(tuple, _products(term))) if term is not None else ()
+    for value, products in _assigned(kernel, flow):
         if any(map(is_range, chain(*products))) and not _is_scattered(products, kernel):
-            lanes: cst.BaseExpression = assign.value
-            return lanes
+            return value
     return None
 
 
-def _products(term: Term) -> list[list[Term]]:
+def _assigned(kernel: TritonKernel, flow: Flow) -> Iterator[tuple[cst.BaseExpression, Products]]:
+    """What the kernel assigns, in the order of the text, with the sum of products that it is."""
+    for assign in descend(kernel.function, cst.Assign):
+        term = flow.terms.get(assign.value)
+        if term is not None:
+            yield assign.value, _products(term)
+
+
+def _products(term: Term) -> Products:
     """The sum of products that ``term`` is."""
     if term.op == "add":
-        return [product for arg in term.args for product in _products(arg)]
+        return tuple(product for arg in term.args for product in _products(arg))
     if term.op == "sub":
-        return [*_products(term.args[0]), *([_MINUS, *product] for product in _products(term.args[1]))]
+        return (*_products(term.args[0]), *((_MINUS, *product) for product in _products(term.args[1])))
     if term.op == "mul":
         left, right = _products(term.args[0]), _products(term.args[1])
-        return [[*a, *b] for a in left for b in right]
-    if term.op == "index" and any(is_range(leaf) for product in _products(term.args[0]) for leaf in product):
+        return tuple((*a, *b) for a in left for b in right)
+    if term.op == "index" and any(map(is_range, chain(*_products(term.args[0])))):
         return _products(term.args[0])  # offs[:, None]
-    return [[term]]
+    return ((term,),)
 
 
 def is_range(term: Term) -> bool:
@@ -80,21 +86,17 @@ def is_range(term: Term) -> bool:
     return term.op == "arange" or (term.op == "call" and str(term.value[0]).endswith("language.arange"))
 
 
-def _is_scattered(products: tuple[tuple[Term, ...], ...], kernel: TritonKernel) -> bool:
+def _is_scattered(products: Products, kernel: TritonKernel) -> bool:
     """Whether every range of the address is multiplied by something large."""
     strides = [
         [leaf for leaf in product if not is_range(leaf)]
         for product in products
         if any(map(is_range, product))
     ]
-    return bool(strides) and all(_is_large(stride, kernel) for stride in strides)
+    return bool(strides) and all(any(_is_large(factor, kernel) for factor in stride) for stride in strides)
 
 
-def _is_large(stride: list[Term], kernel: TritonKernel) -> bool:
-    return any(_is_large_factor(factor, kernel) for factor in stride)
-
-
-def _is_large_factor(factor: Term, kernel: TritonKernel) -> bool:
+def _is_large(factor: Term, kernel: TritonKernel) -> bool:
     if factor.number is not None:
         return factor.number >= 8
     if factor.op != "name" or kernel.launch is None:

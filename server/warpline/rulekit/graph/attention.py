@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
-from warpline.rulekit.graph.match import PER_SITE, Match, is_written_out, largest
-from warpline.rulekit.graph.softmax import softmaxes
+from warpline.rulekit.graph.match import Match, is_written_out, largest
+from warpline.rulekit.graph.softmax import few_of_each, softmaxes
 
 #: In inference mode composite operators are recorded as they were called: `einsum` is no `bmm` then.
 PRODUCTS = frozenset({"bmm", "baddbmm", "mm", "matmul", "einsum"})
@@ -23,12 +23,7 @@ _FAR = 24
 def attentions(graph: Graph) -> list[Match]:
     """The attention that a step computes op by op: at most ``PER_SITE`` matches for each line's softmax."""
     found: list[Match] = []
-    seen: dict[int, int] = {}
-    for softmax in softmaxes(graph):
-        site = softmax.nodes[-1].site
-        if seen.get(site, 0) >= PER_SITE:
-            continue
-        seen[site] = seen.get(site, 0) + 1
+    for softmax in few_of_each(softmaxes(graph)):
         before = _scores(graph, softmax.input)
         after = _weighted(graph, softmax.output, softmax.size) if before is not None else None
         if before is None or after is None:

@@ -210,27 +210,13 @@ def _cast_back(graph: Graph, node: Node) -> Node | None:
     first = node.inputs[0]
     if graph.dtype(node.outputs[0]) not in _WIDER.get(graph.dtype(first), ()):
         return None
-    readers = [reader for reader, _ in _readers(graph, node.outputs[0])]
+    readers = [reader for reader, _ in graph.readers(node.outputs[0], VIEWS)]
     back = [
         reader
         for reader in readers
         if reader.name in _CASTS and graph.dtype(reader.outputs[0]) == graph.dtype(first)
     ]
     return back[0] if back and len(back) == len(readers) else None
-
-
-def _readers(graph: Graph, value: int) -> Iterator[tuple[Node, int]]:
-    """Operators that read a value or a view of it."""
-    waiting, seen = [value], {value}
-    while waiting:
-        current = waiting.pop()
-        for node in graph.consumers.get(current, ()):
-            if node.name not in VIEWS:
-                yield node, current
-                continue
-            fresh = [output for output in node.outputs if output not in seen]
-            seen.update(fresh)
-            waiting += fresh
 
 
 def _again(graph: Graph, own: list[Node]) -> Iterator[Copies]:
@@ -260,4 +246,4 @@ def _stays(graph: Graph, nodes: list[Node]) -> bool:
 
 def _is_written(graph: Graph, node: Node) -> bool:
     """Whether something writes into the copy: then each needs its own."""
-    return any(graph.is_in_place(reader) for reader, _ in _readers(graph, node.outputs[0]))
+    return any(graph.is_in_place(reader) for reader, _ in graph.readers(node.outputs[0], VIEWS))

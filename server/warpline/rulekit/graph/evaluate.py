@@ -105,6 +105,11 @@ class Evaluation:
         self.reduced: tuple[int, ...] = ()
         self._computed = 0
 
+    @property
+    def entries(self) -> int:
+        """How many entries are reduced to one; 1 where nothing is reduced."""
+        return math.prod(self.reduced[dim] for dim in self.dims or ())
+
     def of(self, value: int) -> Numbers | None:
         """The value at the samples, None where it is made of something else too."""
         if value not in self.known:
@@ -166,10 +171,7 @@ class Evaluation:
         if self.dims is not None and (dims, shape) != (self.dims, self.reduced):
             return None
         self.dims, self.reduced = dims, shape
-        real = 1
-        for dim in dims:
-            real *= shape[dim]
-        found = _reduced(node, numbers, real, output)
+        found = _reduced(node, numbers, self.entries, output)
         return None if found is None else (found,) * self.count
 
 

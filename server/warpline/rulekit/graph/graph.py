@@ -192,7 +192,11 @@ class Graph:
 
     def uses(self, value: int, *more: frozenset[str]) -> Iterator[tuple[Node, int]]:
         """Operators that read ``value``, or a view or cast of it, with the value they read."""
-        through = SAME.union(*more)
+        return self.readers(value, SAME.union(*more))
+
+    def readers(self, value: int, through: frozenset[str]) -> Iterator[tuple[Node, int]]:
+        """Operators that read ``value``, or what those of the names ``through`` make of it, with the value
+        they read."""
         waiting, seen = [value], {value}
         while waiting:
             current = waiting.pop()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from warpline.rulekit.graph.errors import FAR, ON_ERRORS, SUMS, added_up, errors
 from warpline.rulekit.graph.evaluate import CONSTANTS, dims_of, only_guards
 from warpline.rulekit.graph.graph import MOVED, Graph, Node
-from warpline.rulekit.graph.match import PER_SITE, Match, candidates, is_written_out, largest
+from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE
-from warpline.rulekit.graph.softmax import log_softmaxes, log_sum_exps, softmaxes
+from warpline.rulekit.graph.softmax import few_of_each, log_softmaxes, log_sum_exps, softmaxes
 
 _CHOICES = frozenset(
     {"gather", "index", "select", "masked_select", "index_select", "take_along_dim", "nll_loss_forward"}
@@ -45,11 +45,8 @@ def losses(graph: Graph) -> list[Match]:
 
 
 def _cross_entropies(graph: Graph) -> Iterator[Match]:
-    seen: dict[int, int] = {}
-    for softmax in log_softmaxes(graph):
-        site = softmax.nodes[-1].site
-        nodes = _negative_mean(graph, softmax.output) if seen.get(site, 0) < PER_SITE else None
-        seen[site] = seen.get(site, 0) + 1
+    for softmax in few_of_each(log_softmaxes(graph)):
+        nodes = _negative_mean(graph, softmax.output)
         if nodes is not None and is_written_out(graph, (*softmax.nodes, *nodes)):
             whole = (*softmax.nodes, *nodes)
             # torch's own cross entropy is a logarithm of a softmax and this loss, too.
@@ -75,12 +72,7 @@ def _apart(graph: Graph) -> Iterator[Match]:
 
 def _of_shares(graph: Graph) -> Iterator[Match]:
     """Cross entropies as the logarithm of the one probability that was picked of a softmax."""
-    seen: dict[int, int] = {}
-    for softmax in softmaxes(graph):
-        site = softmax.nodes[-1].site
-        seen[site] = seen.get(site, 0) + 1
-        if seen[site] > PER_SITE:
-            continue
+    for softmax in few_of_each(softmaxes(graph)):
         for pick, _ in graph.uses(softmax.output):
             logarithm = _logarithm_of(graph, pick) if pick.name in _CHOICES else None
             tail = added_up(graph, logarithm[-1]) if logarithm else None

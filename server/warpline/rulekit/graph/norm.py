@@ -34,8 +34,7 @@ def _at(graph: Graph, result: Node) -> Match | None:
         numbers = evaluation.of(result.outputs[0])
         if numbers is None or evaluation.dims is None or (best and len(evaluation.nodes) <= len(best.nodes)):
             continue
-        real = math.prod(evaluation.reduced[dim] for dim in evaluation.dims)
-        formed = form(numbers, _eps(evaluation), real)
+        formed = form(numbers, _eps(evaluation), evaluation.entries)
         kind = _kind(graph, value, evaluation, formed[0]) if formed is not None else None
         if formed is None or kind is None or not is_written_out(graph, evaluation.nodes):
             continue

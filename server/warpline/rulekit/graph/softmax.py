@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from warpline.rulekit.graph.evaluate import Evaluation, cuts, only_guards
 from warpline.rulekit.graph.graph import Graph, Node, Ref
-from warpline.rulekit.graph.match import candidates
+from warpline.rulekit.graph.match import PER_SITE, candidates
 from warpline.rulekit.graph.norm import SAMPLES, TOLERANCE
 
 _OPERATORS = frozenset({"_softmax", "softmax", "_safe_softmax"})
@@ -48,11 +49,20 @@ def log_sum_exps(graph: Graph) -> Iterator[Softmax]:
             numbers = evaluation.of(node.outputs[0])
             if numbers is None or evaluation.dims is None:
                 continue
-            real = math.prod(evaluation.reduced[dim] for dim in evaluation.dims)
-            wanted = math.log(real * sum(math.exp(x) for x in SAMPLES) / len(SAMPLES))
+            wanted = math.log(evaluation.entries * sum(math.exp(x) for x in SAMPLES) / len(SAMPLES))
             if all(abs(one - wanted) <= TOLERANCE * max(1.0, abs(wanted)) for one in numbers):
-                yield Softmax(value, node.outputs[0], real, tuple(evaluation.nodes))
+                yield Softmax(value, node.outputs[0], evaluation.entries, tuple(evaluation.nodes))
                 break
+
+
+def few_of_each(found: Iterable[Softmax]) -> Iterator[Softmax]:
+    """At most ``PER_SITE`` softmaxes of each place that calls one."""
+    seen: collections.Counter[int] = collections.Counter()
+    for softmax in found:
+        site = softmax.nodes[-1].site
+        seen[site] += 1
+        if seen[site] <= PER_SITE:
+            yield softmax
 
 
 def _operators(graph: Graph, names: frozenset[str]) -> Iterator[Softmax]:
@@ -88,14 +98,13 @@ def _of(graph: Graph, node: Node, value: int, logarithm: bool) -> Softmax | None
     numbers = evaluation.of(node.outputs[0])
     if numbers is None or evaluation.dims is None:
         return None
-    real = math.prod(evaluation.reduced[dim] for dim in evaluation.dims)
-    whole = real * sum(math.exp(x) for x in SAMPLES) / len(SAMPLES)
+    whole = evaluation.entries * sum(math.exp(x) for x in SAMPLES) / len(SAMPLES)
     wanted = [math.exp(x) / whole for x in SAMPLES]
     if logarithm:
         wanted = [math.log(one) for one in wanted]
     if any(abs(a - b) > TOLERANCE * max(1e-3, abs(b)) for a, b in zip(numbers, wanted, strict=True)):
         return None
-    return Softmax(value, node.outputs[0], real, tuple(evaluation.nodes))
+    return Softmax(value, node.outputs[0], evaluation.entries, tuple(evaluation.nodes))
 
 
 def _logarithm_of(graph: Graph, node: Node) -> Softmax | None:
