@@ -56,10 +56,7 @@ def is_read(growth: Growth) -> bool:
     source = growth.source
     own = {growth.statement, _choice(growth)}
     for name in descend(growth.loop, cst.Name):
-        above = source.parent(name)
-        if name.value != growth.name or (isinstance(above, cst.Attribute) and above.attr is name):
-            continue
-        if isinstance(above, cst.Arg) and above.keyword is name:
+        if name.value != growth.name or not source.is_value(name):
             continue
         if not any(item is not None and source.inside(name, item) for item in own):
             return True

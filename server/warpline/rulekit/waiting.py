@@ -108,12 +108,6 @@ def counter(source: Source, node: cst.CSTNode) -> tuple[str, cst.For] | None:
 
 def reads_of(source: Source, name: str, within: cst.CSTNode) -> list[cst.Name]:
     """Where ``name`` is used inside a node (attributes and keywords of that name left out)."""
-    found = []
-    for node in source.nodes(cst.Name, within=within):
-        parent = source.parent(node)
-        if node.value != name or (isinstance(parent, cst.Attribute) and parent.attr is node):
-            continue
-        if isinstance(parent, cst.Arg) and parent.keyword is node:
-            continue
-        found.append(node)
-    return found
+    return [
+        node for node in source.nodes(cst.Name, within=within) if node.value == name and source.is_value(node)
+    ]

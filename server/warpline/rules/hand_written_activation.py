@@ -121,7 +121,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit import Context, Draft, Refused, Rule
 from warpline.rulekit.formulas.activation import Activation, activation
 from warpline.rulekit.formulas.attention import Attention, attention
 from warpline.rulekit.formulas.loss import Loss, loss
@@ -165,10 +165,4 @@ def _kind(found: Activation) -> str:
 def _fix(found: Activation, rewrite: Rewrite) -> Fix:
     if not found.call:
         raise Refused("this is an approximation of GELU that torch has no call for")
-    edits = Edits(rewrite.flow.source)
-    arguments = [rewrite.spell(found.input), *found.options]
-    name = edits.add_import(
-        found.call, "import torch.nn.functional as F" if ".nn." in found.call else "import torch"
-    )
-    rewrite.into(edits, rewrite.call(name, arguments))
-    return edits.fix(f"Use {found.call.replace('torch.nn.functional', 'F')}", "unsafe")
+    return rewrite.to_call(found.call, [rewrite.spell(found.input), *found.options])

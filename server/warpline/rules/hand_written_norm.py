@@ -146,7 +146,7 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit import Context, Draft, Refused, Rule
 from warpline.rulekit.formulas.norm import Norm, norm
 from warpline.rulekit.graph import NORM, by_hand, matched, without_formulas
 from warpline.rulekit.graph.norm import tried_over
@@ -189,7 +189,7 @@ def _fix(context: Context, formula: Formula[Norm]) -> Fix:
     _check_parameters(formula)
     _check_types(formula)
     count = _trailing(formula)
-    function = "layer_norm" if found.kind == "LayerNorm" else "rms_norm"
+    function = _KINDS[found.kind]
     # An inner cast that is not undone gives a result of that type: then the input is cast as well.
     inner = found.input if _keeps_cast(formula) else without_casts(found.input)
     tensor = rewrite.spell(inner)
@@ -205,10 +205,7 @@ def _fix(context: Context, formula: Formula[Norm]) -> Fix:
     elif found.bias:
         raise Refused("F.rms_norm has no bias")
     arguments.append(rewrite.spell(found.eps) if found.eps else "0.0")
-    edits = Edits(formula.flow.source)
-    name = edits.add_import(f"torch.nn.functional.{function}", "import torch.nn.functional as F")
-    rewrite.into(edits, rewrite.call(name, _short(arguments)))
-    return edits.fix(f"Use F.{function}", "unsafe")
+    return rewrite.to_call(f"torch.nn.functional.{function}", _short(arguments))
 
 
 def _short(arguments: list[str]) -> list[str]:

@@ -308,6 +308,13 @@ class Source:
             found = node.attr.value  # a method of some expression: ``f(x).item``
         return bool(found) and any(found == name or found.endswith(f".{name}") for name in names)
 
+    def is_value(self, name: cst.Name) -> bool:
+        """Whether a name stands for a value, and is no attribute's and no keyword's."""
+        above = self.parent(name)
+        if isinstance(above, cst.Attribute):
+            return above.attr is not name
+        return not (isinstance(above, cst.Arg) and above.keyword is name)
+
     def literal(self, node: cst.CSTNode | None) -> Any:
         """The value of a literal expression, or :data:`NOT_LITERAL`."""
         if node is None:

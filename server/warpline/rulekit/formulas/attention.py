@@ -203,11 +203,9 @@ def _only_value(source: Source, name: cst.Name) -> cst.BaseExpression | None:
     function = source.enclosing(name, cst.FunctionDef)
     values: list[cst.BaseExpression] = []
     for node in source.nodes(cst.Name, within=function) if function is not None else ():
+        if node.value != name.value or not source.is_value(node):
+            continue
         above = source.parent(node)
-        if node.value != name.value or (isinstance(above, cst.Attribute) and above.attr is node):
-            continue
-        if isinstance(above, cst.Arg) and above.keyword is node:
-            continue
         outer = source.parent(above) if above is not None else None
         in_part = isinstance(above, cst.Subscript) and isinstance(outer, _WRITES)
         in_place = isinstance(above, cst.Attribute) and above.attr.value.endswith("_")  # mask.logical_and_(…)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpline.model.report import Fix
 from warpline.rulekit.formulas.attention import Attention, has_product, is_causal, is_gone, is_parameter
 from warpline.rulekit.terms import Formula, Rewrite, Term, atom
-from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.edits import Refused
 
 
 def fused_call(formula: Formula[Attention]) -> Fix:
@@ -21,12 +21,7 @@ def fused_call(formula: Formula[Attention]) -> Fix:
     if found.dropout is not None:
         arguments.append(f"dropout_p={_dropout(found.dropout, rewrite)}")
     arguments += _scale(formula)
-    edits = Edits(formula.flow.source)
-    name = edits.add_import(
-        "torch.nn.functional.scaled_dot_product_attention", "import torch.nn.functional as F"
-    )
-    rewrite.into(edits, rewrite.call(name, arguments))
-    return edits.fix("Use F.scaled_dot_product_attention", "unsafe")
+    return rewrite.to_call("torch.nn.functional.scaled_dot_product_attention", arguments)
 
 
 def _last_two(key: Term, formula: Formula[Attention]) -> bool:

@@ -239,14 +239,7 @@ class _Walker:
 
     def loads(self, node: cst.CSTNode) -> list[cst.Name]:
         """Names within ``node`` that are neither attributes nor keywords."""
-        found = []
-        for name in descend(node, cst.Name):
-            above = self.flow.source.parent(name)
-            if isinstance(above, cst.Attribute) and above.attr is name:
-                continue
-            if not (isinstance(above, cst.Arg) and above.keyword is name):
-                found.append(name)
-        return found
+        return [name for name in descend(node, cst.Name) if self.flow.source.is_value(name)]
 
     def capture(self, node: cst.CSTNode) -> None:
         """Whatever ``node`` names may be read after any assignment of it."""

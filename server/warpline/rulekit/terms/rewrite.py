@@ -7,6 +7,7 @@ import re
 
 import libcst as cst
 
+from warpline.model.report import Fix
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.terms.flow import Flow, Step
 from warpline.rulekit.terms.term import Term
@@ -75,6 +76,14 @@ class Rewrite:
         if len(inner) + len(inside) > _LIMIT:
             inside = f",{source.newline}{inner}".join(arguments) + ","
         return f"{name}({source.newline}{inner}{inside}{source.newline}{outer})"
+
+    def to_call(self, function: str, arguments: list[str]) -> Fix:
+        """The edit that puts a call of ``function`` ("torch.nn.functional.gelu") there. Raises Refused."""
+        edits = Edits(self.flow.source)
+        functional = function.startswith("torch.nn.functional.")
+        name = edits.add_import(function, "import torch.nn.functional as F" if functional else "import torch")
+        self.into(edits, self.call(name, arguments))
+        return edits.fix(f"Use {function.replace('torch.nn.functional', 'F')}", "unsafe")
 
     def into(self, edits: Edits, text: str) -> None:
         """Replace the expression by ``text`` and remove what is then unused. Raises Refused."""
