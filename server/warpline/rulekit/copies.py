@@ -7,7 +7,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method
 
 FileLine = tuple[str, int]
 
@@ -39,11 +39,7 @@ def _copied_to_pinned(cost: LineCost) -> float:
 
 def move_calls(source: Source, line: int) -> list[cst.Call]:
     """``x.to(…)`` and ``x.cuda(…)`` calls on a line, in the order of the text."""
-    found = [
-        call
-        for call in source.calls(line)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda")
-    ]
+    found = [call for call in source.calls(line) if is_method(call, "to", "cuda")]
     return sorted(found, key=lambda call: source.span(call)[1])
 
 
@@ -59,7 +55,7 @@ def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits
     for file, line in sorted(places):
         source = context.source(file)
         for call in move_calls(source, line):
-            present = source.argument(call, "non_blocking", 2 if _is_to(call) else 1)
+            present = source.argument(call, "non_blocking", 2 if is_method(call, "to") else 1)
             if id(call) in known or (present is not None and source.literal(present.value) is True):
                 continue
             known[id(call)] = True
@@ -75,7 +71,7 @@ def never_wait(context: Context, places: list[FileLine]) -> bool:
     for file, line in places:
         source = context.source(file)
         for call in move_calls(source, line):
-            present = source.argument(call, "non_blocking", 2 if _is_to(call) else 1)
+            present = source.argument(call, "non_blocking", 2 if is_method(call, "to") else 1)
             found.append(present is not None and source.literal(present.value) is True)
     return bool(found) and all(found)
 
@@ -97,11 +93,7 @@ def _beside(context: Context, place: FileLine) -> list[FileLine]:
 
 
 def _target(source: Source, call: cst.Call) -> tuple[bool, str]:
-    return _is_to(call), source.code(call.args[0].value) if call.args else ""
-
-
-def _is_to(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
+    return is_method(call, "to"), source.code(call.args[0].value) if call.args else ""
 
 
 def loop_over(context: Context, place: FileLine) -> tuple[FileLine, ...]:
@@ -117,7 +109,6 @@ def moved_to(source: Source, move: cst.Call) -> dict[str, str]:
     """Keywords equivalent to ``.to(…)`` or ``.cuda(…)``. Raises Refused for arguments that are not
     understood."""
     found: dict[str, str] = {}
-    is_cuda = isinstance(move.func, cst.Attribute) and move.func.attr.value == "cuda"
     for arg in move.args:
         code = source.code(arg.value)
         name = arg.keyword.value if arg.keyword is not None else ""
@@ -127,7 +118,7 @@ def moved_to(source: Source, move: cst.Call) -> dict[str, str]:
             raise Refused(f"`{code}` in the move could not be understood")
         is_type = name == "dtype" or source.name(arg.value).startswith("torch.")
         found["dtype" if is_type else "device"] = code
-    if is_cuda and "device" not in found:
+    if is_method(move, "cuda") and "device" not in found:
         found["device"] = '"cuda"'
     value = found.get("device", "")
     if not value or not _names_device(value):

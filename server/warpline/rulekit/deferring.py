@@ -7,9 +7,9 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.waiting import counter, is_method, read_call, reads_of
+from warpline.rulekit.waiting import counter, read_call, reads_of
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement
+from warpline.syntax.source import Source, Statement, is_method
 
 #: Operators that bring a value to the host.
 _READ_OPS = ("aten::item", "aten::_local_scalar_dense")

@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method
 
 #: Words by which NumPy is asked for other numbers than those of float64.
 _OTHER_TYPE = re.compile(r"\b(?:u?int(?:8|16|32|64)?|integers|bool_?|half|single|float(?:16|32))\b")
@@ -69,7 +69,7 @@ def _to_torch(source: Source, arg: cst.Arg) -> bool:
 
 
 def _is_double(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "double" and not call.args
+    return is_method(call, "double") and not call.args
 
 
 def _from_numpy(source: Source) -> list[cst.BaseExpression]:

@@ -38,9 +38,7 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
 
 def turned(flag: Origin) -> Edits:
     """The edit that gives the flag its other value."""
-    edits = Edits(flag.source)
-    edits.replace(flag.node, str(not flag.source.literal(flag.node)))
-    return edits
+    return Edits(flag.source).replace(flag.node, str(not flag.source.literal(flag.node)))
 
 
 def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:

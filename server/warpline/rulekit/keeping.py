@@ -9,7 +9,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, called_name, is_method
 
 _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
 _EMPTIES = ("clear", "pop", "popleft", "popitem")
@@ -30,7 +30,7 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
             if (
                 isinstance(small, cst.Expr)
                 and isinstance(small.value, cst.Call)
-                and _called(small.value) in own
+                and called_name(small.value) in own
             ):
                 continue  # the line inside that function keeps it
             for keeper, value in _kept(source, small, sums=graph):
@@ -188,7 +188,7 @@ def _outlives(source: Source, target: cst.BaseExpression) -> bool:
     if not isinstance(target, cst.Name):
         return isinstance(target, (cst.Attribute, cst.Subscript))
     return any(
-        isinstance(call.func, cst.Attribute) and call.func.attr.value in _BACKWARD
+        is_method(call, *_BACKWARD)
         for loop in source.loops(target)[:1]
         for call in source.nodes(cst.Call, within=loop)
     )
@@ -252,7 +252,7 @@ def _ran(context: Context, source: Source, node: cst.CSTNode, graph: bool) -> bo
         # Of Python's own modules (a clock, a counter) nothing takes memory of the device.
         modules = {source.name(call.func).partition(".")[0] for call in calls}
         return cost is not None and cost.calls >= 0.5 and not modules <= sys.stdlib_module_names
-    names = {_called(call) for call in calls}
+    names = {called_name(call) for call in calls}
     return cost.nodes > 0 or any(
         one.nodes > 0 and one.function.rpartition(".")[2] in names and _gives_tensor(context, one)
         for one in context.profile.lines
@@ -276,10 +276,6 @@ def _gives_tensor(context: Context, cost: LineCost) -> bool:
         or any(source.is_named(one.func, *_READ) for one in source.nodes(cst.Call, within=back))
         for back in backs
     )
-
-
-def _called(call: cst.Call) -> str:
-    return call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
 
 
 def _parted(source: Source, value: cst.BaseExpression) -> bool:

@@ -170,7 +170,7 @@ def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseE
 
 
 def _assignments(source: Source, scope: cst.CSTNode) -> list[cst.Assign | cst.AnnAssign]:
-    """Those without a type come first."""
+    """The assignments of a scope, those without a type first."""
     return [*source.nodes(cst.Assign, within=scope), *source.nodes(cst.AnnAssign, within=scope)]
 
 

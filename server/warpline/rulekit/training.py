@@ -16,7 +16,7 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.rulekit.reached import Reached
 from warpline.rulekit.terms.evaluate import descend
-from warpline.syntax.source import Source, Statement
+from warpline.syntax.source import Source, Statement, called_name, is_method
 
 #: Calls that bring a batch to the model and compute nothing.
 _MOVES = {
@@ -138,9 +138,7 @@ class TrainingStep:
     def calls(self, *names: str) -> list[cst.Call]:
         """Calls of ``names`` in the same block or below it."""
         found = (call for statement in self.block for call in descend(statement, cst.Call))
-        return [
-            call for call in found if isinstance(call.func, cst.Attribute) and call.func.attr.value in names
-        ]
+        return [call for call in found if is_method(call, *names)]
 
     def optimizer_steps(self) -> list[cst.Call]:
         """``optimizer.step()``; schedulers' and profilers' are left out by their names."""
@@ -164,7 +162,7 @@ def training_steps(context: Context) -> list[TrainingStep]:
     ):
         source = context.source(file)
         for call in source.nodes(cst.Call):
-            if isinstance(call.func, cst.Attribute) and call.func.attr.value in _BACKWARD:
+            if is_method(call, *_BACKWARD):
                 found.append(TrainingStep(source, call, context.reached))
         returned += [TrainingStep(source, one, context.reached) for one in _handed_back(source)]
     found.sort(key=lambda step: (not step.ran(step.backward), -_spent(context, step)))
@@ -235,6 +233,6 @@ def _bound(statement: Statement) -> Iterator[str]:
 
 def computes(call: cst.Call) -> bool:
     """Whether a call may be the model's, and does not only move or name things."""
-    name = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
+    name = called_name(call)
     plain = isinstance(call.func, cst.Name) and name in vars(builtins) and name not in _ADDING
     return name not in _MOVES and not plain

@@ -9,7 +9,7 @@ import libcst as cst
 from warpline.model import costs
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method
 from warpline.wire.sites import Sync, facts_of
 
 #: Methods that bring a value of the device to the host, and wait for it.
@@ -77,19 +77,8 @@ def waits(context: Context) -> list[Wait]:
 
 def read_call(source: Source, line: int) -> cst.Call | None:
     """The ``.item()``, ``.cpu()`` … on a line; the innermost of several."""
-    calls = [
-        call
-        for call in source.calls(line)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in READS
-    ]
+    calls = [call for call in source.calls(line) if is_method(call, *READS)]
     return calls[-1] if calls else None
-
-
-def is_method(node: cst.CSTNode | None, *names: str) -> bool:
-    """Whether ``node`` is a call of a method with one of ``names``."""
-    return (
-        isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in names
-    )
 
 
 def counter(source: Source, node: cst.CSTNode) -> tuple[str, cst.For] | None:

@@ -159,6 +159,4 @@ def _fix(context: Context, found: tuple[Source, cst.Call] | None) -> Fix:
         raise Refused("the call's argument was not understood")
     if not value.editable:
         raise Refused(f"it depends on {value.words}")
-    edits = Edits(value.source)
-    edits.replace(value.node, "False")
-    return edits.fix(title, "safe")
+    return Edits(value.source).replace(value.node, "False").fix(title, "safe")

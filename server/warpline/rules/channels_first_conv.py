@@ -106,7 +106,7 @@ from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms
-from warpline.rulekit.convolutions import another_way, convolutions
+from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions
 from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import about_model, model_place
 from warpline.rulekit.saving import Spent
@@ -152,7 +152,7 @@ def _channels_first_ms(cost: LineCost) -> float:
     first = any(
         _is_channels_first(op, on_tensor_cores) for op in convolutions(cost) if op.phase != "backward"
     )
-    return min(sum(op.device_ms for op in convolutions(cost)), cost.step_ms) if first else 0.0
+    return convolution_ms(cost) if first else 0.0
 
 
 def _is_channels_first(op: Op, on_tensor_cores: bool) -> bool:

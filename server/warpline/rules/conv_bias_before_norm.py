@@ -323,6 +323,4 @@ def _at(context: Context, calls: list[cst.Call], held: Holder) -> Fix:
     if len({site.place for site in given}) > len(calls):
         raise Refused("layers without a batch norm directly after them get their bias from there too")
     source, node = literal_at(context, held, True)
-    edits = Edits(source)
-    edits.replace(node, "False")
-    return edits.fix("Make the convolutions without bias", "unsafe")
+    return Edits(source).replace(node, "False").fix("Make the convolutions without bias", "unsafe")

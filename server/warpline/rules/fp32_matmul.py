@@ -273,8 +273,7 @@ def _switch_on(context: Context, off: Setting) -> Fix:
     source = context.source(place.file)
     for node in source.at(place.line, cst.Name, cst.SimpleString):
         if source.literal(node) == off.value:
-            edits = Edits(source)
-            edits.replace(node, "True" if off.value is False else '"high"')
+            edits = Edits(source).replace(node, "True" if off.value is False else '"high"')
             return edits.fix("Allow TF32 for float32 matrix products", "unsafe")
     raise Refused("the line that switches TF32 off does not name the value")
 

@@ -203,8 +203,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, size
 from warpline.rulekit.keeping import keepers
 from warpline.rulekit.memory import growth_bytes
-from warpline.rulekit.waiting import is_method
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method
 
 
 class GraphKeptAlive(Rule):
@@ -260,8 +259,7 @@ def _kept_losses(source: Source) -> Iterator[cst.Name]:
 def _fix(source: Source, node: cst.BaseExpression) -> Fix:
     if isinstance(node, cst.IfExp):  # in the first step it may be a plain number
         raise Refused("add `.detach()` to the side of the `if` that has the graph")
-    edits = Edits(source)
     code = source.code(node)
     plain = isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))
-    edits.replace(node, f"{code}.detach()" if plain else f"({code}).detach()")
+    edits = Edits(source).replace(node, f"{code}.detach()" if plain else f"({code}).detach()")
     return edits.fix("Store the value without its graph (detach)", "safe")

@@ -212,9 +212,7 @@ def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holde
         if len(literals) > 1:
             raise Refused("the number occurs in several places, and not all of them may mean this size")
         source, node, text = found, literals[0], str(padded)
-    edits = Edits(source)
-    edits.replace(node, text)
-    return edits.fix("Pad the size", "unsafe")
+    return Edits(source).replace(node, text).fix("Pad the size", "unsafe")
 
 
 def _alone(context: Context, size: int, holder: Holder | None) -> str:

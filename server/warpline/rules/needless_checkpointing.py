@@ -297,8 +297,7 @@ def _fix(context: Context, called: list[LineCost], switch: Switch | None) -> Fix
     if source.unpacked(call):
         raise Refused(f"the unpacked arguments may include `checkpoint`'s own: {by_hand}")
     kept = [source.code(arg).rstrip().removesuffix(",").rstrip() for arg in rest if not _is_own(arg)]
-    edits = Edits(source)
-    edits.replace(call, f"{atom(source.code(function.value))}({', '.join(kept)})")
+    edits = Edits(source).replace(call, f"{atom(source.code(function.value))}({', '.join(kept)})")
     return edits.fix("Keep the activations", "unsafe")
 
 

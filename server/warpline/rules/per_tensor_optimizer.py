@@ -290,9 +290,7 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
         if reason:
             raise Refused(reason)
         where, node = literal_at(context, written, False)
-        edits = Edits(where)
-        edits.replace(node, "True")
-        return edits.fix("Update lists of tensors (foreach)", "unsafe")
+        return Edits(where).replace(node, "True").fix("Update lists of tensors (foreach)", "unsafe")
     edits = Edits(source)
     foreach = source.argument(call, "foreach")
     if foreach is not None and present is None:

@@ -275,9 +275,7 @@ def _fix(context: Context, site: Site, size: int) -> Fix:
         source, number = accumulation
         if number.evaluated_value % _FACTOR:
             raise Refused("the number of accumulated batches is odd")
-        edits = Edits(source)
-        edits.replace(number, str(number.evaluated_value // _FACTOR))
-        others.append(edits)
+        others.append(Edits(source).replace(number, str(number.evaluated_value // _FACTOR)))
     values = {"batch_size": str(size * _FACTOR)}
     title = "Double the batch, accumulate half as often" if others else "Double the batch"
     if present is not None and not present.editable and not others:
@@ -296,9 +294,7 @@ def _at_the_call(context: Context, site: Site, title: str) -> Fix:
     read = [use for use in reads_of(source, name, source.module) if not _is_target(source, use)]
     if len(read) != 1:
         raise Refused(f"`{name}` is used elsewhere too, and no single value was found for it")
-    edits = Edits(source)
-    edits.replace(passed.value, f"{_FACTOR} * {name}")
-    return edits.fix(title, "unsafe")
+    return Edits(source).replace(passed.value, f"{_FACTOR} * {name}").fix(title, "unsafe")
 
 
 def _is_target(source: Source, use: cst.Name) -> bool:

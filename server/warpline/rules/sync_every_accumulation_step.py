@@ -160,7 +160,7 @@ from warpline.rulekit.parallel import exposed_communication, wrapper_name, wrapp
 from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.rulekit.waiting import reads_of
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method
 from warpline.wire.run import Site
 
 #: A script that uses one of these decides itself which passes exchange.
@@ -266,7 +266,4 @@ def _steps(source: Source, entry: cst.CSTNode) -> bool:
 
 
 def _calls_step(source: Source, entry: cst.CSTNode) -> bool:
-    return any(
-        isinstance(call.func, cst.Attribute) and call.func.attr.value == "step"
-        for call in source.nodes(cst.Call, within=entry)
-    )
+    return any(is_method(call, "step") for call in source.nodes(cst.Call, within=entry))

@@ -104,6 +104,5 @@ def _fix(context: Context, site: Site) -> Fix:
         raise Refused("the call that passes `find_unused_parameters` was not found on that line")
     if not value.editable:
         raise Refused(f"it comes from {value.words}")
-    edits = Edits(value.source)
-    edits.replace(value.node, "False")
-    return edits.fix("Do not search for unused parameters (find_unused_parameters=False)", "unsafe")
+    title = "Do not search for unused parameters (find_unused_parameters=False)"
+    return Edits(value.source).replace(value.node, "False").fix(title, "unsafe")

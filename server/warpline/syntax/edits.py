@@ -42,10 +42,11 @@ class Edits:
 
     # -- expressions ----------------------------------------------------------------------------
 
-    def replace(self, node: cst.CSTNode, new: cst.CSTNode | str) -> None:
-        """Replace ``node`` by ``new`` (code, or a LibCST node)."""
+    def replace(self, node: cst.CSTNode, new: cst.CSTNode | str) -> Edits:
+        """Replace ``node`` by ``new`` (code, or a LibCST node). Returns these edits."""
         code = new if isinstance(new, str) else self.source.module.code_for_node(new)
         self._change(*self.source.span(node), code)
+        return self
 
     def set_argument(
         self, call: cst.Call, name: str, code: str, position: int | None = None, *, lacks: bool = False

@@ -75,6 +75,18 @@ class _Shown(dict[type, bool]):
 _SHOWN = _Shown()
 
 
+def is_method(node: cst.CSTNode | None, *names: str) -> bool:
+    """Whether ``node`` is a call of a method with one of ``names``."""
+    called = node.func if isinstance(node, cst.Call) else None
+    return isinstance(called, cst.Attribute) and called.attr.value in names
+
+
+def called_name(call: cst.Call) -> str:
+    """The last name of what is called: ``step`` of ``self.optimizer.step()``; "" for ``makers[0]()``."""
+    called = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return called.value if isinstance(called, cst.Name) else ""
+
+
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """What ``node`` is made of, in the order of the text, but for brackets, commas and the like, which come
     last; white space and comments are left out. (``node.children`` visits, and takes ten times as long.)"""
