@@ -52,7 +52,7 @@ for word in text.split(","):
 def test_where_their_size_is_written(code: str) -> None:
     example = read_example(code)
     here = [at for at, line in enumerate(code.split("\n"), 1) if "# here" in line and code is not PIECES]
-    assert [found.line for found in sliced(Context(example.profile, texts(example)))] == here
+    assert [found.place[1] for found in sliced(Context(example.profile, texts(example)))] == here
 
 
 @pytest.mark.parametrize("argv", [("--batch-size", "64"), ("--batch-size=64",)])
