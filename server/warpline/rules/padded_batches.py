@@ -62,6 +62,8 @@ give other batches, so the loss follows another path.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 
 from warpline.model.change import Together
@@ -84,12 +86,13 @@ class PaddedBatches(Rule):
         worst = max(flow.padding, key=_share, default=None)
         if worst is None or _share(worst) < LEAST_SHARE:
             return
-        costs = context.costs(_places(graph_of(flow), worst))
-        spent = sum(cost.step_ms for cost in costs) * _share(worst)
+        worked = _worked(graph_of(flow), worst)
+        costs = context.costs(worked)
+        spent = sum(cost.step_ms * worked[cost.place] for cost in costs) * _share(worst)
         site = flow.sites[worst.site] if 0 <= worst.site < len(flow.sites) else None
         if not context.matters(spent) or site is None or not site.line:
             return
-        hottest = max(costs, key=lambda cost: cost.step_ms)
+        hottest = max(costs, key=lambda cost: cost.step_ms * worked[cost.place])
         yield context.draft(
             _place(context, worst) or site.place,
             "{padded} of the {all} positions of a batch are padding. Their share of the lines that work on "
@@ -102,7 +105,9 @@ class PaddedBatches(Rule):
             },
             cause=hottest.place,
             cost_ms=spent,
-            change=Together(tuple(leaving(context, cost.place, 1 - _share(worst)) for cost in costs)),
+            change=Together(
+                tuple(leaving(context, one.place, 1 - worked[one.place] * _share(worst)) for one in costs)
+            ),
             fixes=[_by_hand(worst)],
         )
 
@@ -111,17 +116,20 @@ def _share(found: Padding) -> float:
     return found.padded / (found.rows * found.columns)
 
 
-def _places(graph: Graph, found: Padding) -> list[tuple[str, int]]:
+def _worked(graph: Graph, found: Padding) -> dict[tuple[str, int], float]:
     """Lines with operators on the batch: its rows and columns are the first dimensions of a tensor, in any
-    order and perhaps with heads between them, or one dimension."""
+    order and perhaps with heads between them, or one dimension. With the share, 0 to 1, of what a line's
+    operators read and write: a model of pictures that also gets a text has few such operators."""
     flat, both = found.rows * found.columns, {found.rows, found.columns}
-    places = []
+    whole: Counter[tuple[str, int]] = Counter()
+    mine: Counter[tuple[str, int]] = Counter()
     for node in graph.nodes:
         shapes = [graph.shape(value) for value in (*node.inputs, *node.outputs)]
-        place = graph.place(node)
-        if place is not None and any(flat in shape[:2] or both <= set(shape[:3]) for shape in shapes):
-            places.append(place)
-    return places
+        place, size = graph.place(node), sum(math.prod(shape) for shape in shapes)
+        if place is not None:
+            whole[place] += size
+            mine[place] += size * any(flat in shape[:2] or both <= set(shape[:3]) for shape in shapes)
+    return {place: mine[place] / whole[place] for place in mine if mine[place]}
 
 
 def _place(context: Context, found: Padding) -> tuple[str, int] | None:
