@@ -91,6 +91,18 @@ def test_a_server_with_a_thread_for_each_request(tmp_path: Path) -> None:
     assert not [word for word in OURS if word in captured.output]
 
 
+@pytest.mark.parametrize("asked", [30, 300])
+def test_a_server_whose_last_request_is_in_a_window(asked: int, tmp_path: Path) -> None:
+    """The thread of a request has ended by then, and the script ends while steps are recorded."""
+    text = SERVER.replace("while True:", f"for _ in range({asked}):")
+    text = text.replace("timeout=20).read()\n", "timeout=20).read()\n    server.shutdown()\n")
+    captured = Captured(request(write(tmp_path, TRAIN + text), steps=1000), tmp_path)
+    assert captured.manifest.step_source == "forward"
+    assert captured.manifest.captured
+    assert captured.lines()["train.py", 18] >= 1
+    assert not [word for word in (*OURS, "Kineto") if word in captured.output]
+
+
 def test_threads_of_a_pool_take_the_steps_in_turn(tmp_path: Path) -> None:
     """Each call of the optimizer is a step, whichever thread makes it."""
     text = TRAIN + (

@@ -456,14 +456,15 @@ out = model.generate(ids{passed})  #> cost step_ms=90 device_ms=90
     assert finding.line == (2 if "generate" in expected else 1)
 
 
+@pytest.mark.parametrize("method", ["enable_model_cpu_offload", "enable_sequential_cpu_offload"])
 @pytest.mark.parametrize("free", [60_000_000_000, 1_000_000_000])
-def test_a_pipeline_that_fits_stays_on_the_device(free: int) -> None:
+def test_a_pipeline_that_fits_stays_on_the_device(free: int, method: str) -> None:
     weights = "weights_bytes=5000000000"
     finding, text = found(
         f"""\
 #> steps step_ms=100; memory free_bytes={free}
-pipe.enable_sequential_cpu_offload()
-#^ site framework construction=diffusers.DiffusionPipeline.enable_sequential_cpu_offload {weights}
+pipe.{method}()
+#^ site framework construction=diffusers.DiffusionPipeline.{method} {weights}
 pictures = pipe(prompt)  #> cost step_ms=90 device_ms=80 copy_ms=60 sync_ms=60
 #^ inside file=/s/accelerate/hooks.py line=9 function=pre_forward step_ms=90
 #^ kernel 'Memcpy HtoD (Pageable -> Device)' kind=copy device_ms=60 bytes=4000000000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,8 +109,8 @@ def test_generate_with_a_static_cache(bench: Callable[[str], Bench]) -> None:
 def test_timm_s_loader_and_optimizer(bench: Callable[[str], Bench]) -> None:
     at = bench("timm_train")
     text = at.edited("timm.create_loader", "loader-without-workers", "pageable-host-copy")
-    for argument in ("num_workers=2", "persistent_workers=True", "pin_memory=True"):
-        assert argument in text
+    for argument in ('"num_workers": 2', "persistent_workers=True", '"store_true", default=True'):
+        assert argument in text, "in the dict that the call unpacks, in the call, and at the option"
     assert at.effects(text)["loaders"][0][:3] == [2, True, True]
     text = at.edited("timm.create_optimizer_v2", "per-tensor-optimizer")
     assert at.effects(text)["fused"] == [True]
@@ -124,6 +125,18 @@ def test_a_pipeline_of_diffusers(bench: Callable[[str], Bench]) -> None:
     assert set(at.effects(text)["products"]) == {"float16"}
     with pytest.raises(Refused, match="no setting"):
         at.edited("diffusers.DiffusionPipeline.from_pretrained", "nonsense")
+
+
+def test_a_pipeline_that_offloads_is_left_on_the_device(bench: Callable[[str], Bench]) -> None:
+    at = bench("offloading")
+    facts = at.profile.facts
+    roomy = replace(facts, memory=replace(facts.memory, free_bytes=10**9))
+    at = replace(at, profile=replace(at.profile, facts=roomy))
+    for rule in ("pageable-host-copy", "framework-wait"):
+        text = at.edited("diffusers.DiffusionPipeline.enable_model_cpu_offload", rule)
+        assert 'pipe.to("cuda")\n' in text and "enable_model_cpu_offload" not in text
+    lines = [entry for cost in at.profile.lines for entry in cost.inside]
+    assert any("_hf_hook.pre_forward" in entry.text for entry in lines), "the text that the wait is known by"
 
 
 def test_attention_in_slices_is_computed_at_once(bench: Callable[[str], Bench]) -> None:

@@ -1,5 +1,7 @@
 """timm's loader and optimizer in a loop of the user's."""
 
+import argparse
+
 import timm
 import torch
 from PIL import Image
@@ -20,8 +22,11 @@ class Pictures(torch.utils.data.Dataset):
 
 def main():
     model = timm.create_model("vit_tiny_patch16_224", img_size=32, depth=2, num_classes=10)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pin-mem", action="store_true", default=False)
+    common = {"pin_memory": parser.parse_args().pin_mem, "num_workers": 0}
     loader = create_loader(
-        Pictures(), (3, 32, 32), 4, num_workers=0, use_prefetcher=False, persistent_workers=False
+        Pictures(), (3, 32, 32), 4, use_prefetcher=False, persistent_workers=False, **common
     )
     optimizer = create_optimizer_v2(model, opt="adamw", lr=1e-3)
     model.train()

@@ -91,7 +91,7 @@ class Arguments:
         """``wire.births.Argument`` of ``values``, which the user's call around ``frame`` passes by name."""
         rests = self.scopes.executed.pause()
         try:
-            return self._followed(self.user_files.nearest(frame), values, set(values))
+            return self._followed(self.user_files.nearest(frame), values, set(values), in_order=False)
         except Exception:
             return []
         finally:
@@ -114,8 +114,13 @@ class Arguments:
         return frame, inner
 
     def _followed(
-        self, frame: Optional[FrameType], values: Dict[str, Any], passed: Optional[Set[str]]
+        self,
+        frame: Optional[FrameType],
+        values: Dict[str, Any],
+        passed: Optional[Set[str]],
+        in_order: bool = True,
     ) -> List[Dict[str, Any]]:
+        """``in_order``: ``values`` has all arguments, as the call may pass them without names."""
         scope = self.scopes.of_frame(frame) if frame is not None else None
         call = self.scopes.call_of(frame) if frame is not None else None
         found = []
@@ -126,7 +131,8 @@ class Arguments:
             given = passed is None or name in passed
             known = isinstance(value, _PLAIN) or _is_of_torch(value)
             if given and scope is not None and call is not None and known:
-                given_here, holder = self.follow.parameters.passed(call, scope, name, position, value, DEPTH)
+                at = position if in_order else None
+                given_here, holder = self.follow.parameters.passed(call, scope, name, at, value, DEPTH)
                 given = given_here if passed is None else given
             described = plain(value) if known else type(value).__qualname__
             found.append({"name": name, "value": described, "passed": bool(given), "holder": holder})
