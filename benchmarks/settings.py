@@ -6,12 +6,13 @@
 The scripts of ROUND have `# expert: WHAT` on the call, class, dict or argument that the expert edits, and
 `# expert-gpu: WHAT` where that pays on a GPU only. WHAT begins with the name of the setting, an argument or a
 method. A mark is found at its line where a finding stands within the statement, and found with its edit where
-an edit of the finding, its title or the line that it changes has that name; an edit of another statement that
-does the same counts, with its line.
+an edit of the finding, its title or the statement in which it replaces something has that name; an edit of
+another statement that does the same counts, with its line.
 
 For each script also: how far the lines and what is unattributed are from the step; how much of the device's
-time, on the user's lines that call a framework, is below a line of it and below a module's path (forward and
-backward of what a module's call runs); and the functions that have the rest.
+time, on the user's lines that call a framework, is below a line of it, below a module's path (forward and
+backward of what a module's call runs), and below a name of any kind: a module, a part
+(`optimizer/AdamW.step`) or a library's function; and what has the time outside of the modules.
 """
 
 from __future__ import annotations
@@ -57,15 +58,17 @@ def marks(script: Path, report: dict[str, Any], device: str) -> list[Mark]:
             if one["line"] in lines and Path(one["file"]).name == script.name
         ]
         name = NAME.findall(mark.group(2))[0]
-        right = [one for one in report["findings"] if name in said(one, text.splitlines())]
+        right = [one for one in report["findings"] if name in said(one, tree, text.splitlines())]
         words = [one["rule"] + ("" if one in here else f" at {one['line']}") for one in right]
         found.append(Mark(mark.group(2), number, lines, rules(here), words))
     return found
 
 
-def said(finding: dict[str, Any], text: list[str]) -> str:
+def said(finding: dict[str, Any], tree: ast.Module, text: list[str]) -> str:
     edits = [edit for fix in finding["fixes"] for edit in fix["edits"] if edit["file"] == finding["file"]]
-    changed = [line for edit in edits for line in text[edit["start"][0] - 1 : edit["end"][0]]]
+    inner = [edit for edit in edits if edit["start"] != edit["end"]]  # else something is put in
+    lines = {line for edit in inner for line in statement_lines(tree, edit["start"][0])}
+    changed = [text[line - 1] for line in sorted(lines) if line <= len(text)]
     return " ".join(
         [*(edit["text"] for edit in edits), *changed, *(fix["title"] for fix in finding["fixes"])]
     )
@@ -75,22 +78,26 @@ def rules(findings: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(one["rule"] for one in findings))
 
 
-def inside(report: dict[str, Any]) -> tuple[float, float, str]:
-    """Percent of the device's time below a framework's line and below a module, of lines that call one; and
-    the functions that the rest was spent in, which no module calls: the optimizer, copies of batches, the
+def inside(report: dict[str, Any]) -> tuple[float, float, float, str]:
+    """Percent of the device's time below a framework's line, below a module and below any name, of lines that
+    call one; and what the time outside of the modules was spent in: the optimizer, copies of batches, the
     choice of the next token."""
     opaque = [line for line in report["lines"] if line["inside"]]
     whole = sum(line["device_ms"] for line in opaque)
     if not whole:
-        return 0.0, 0.0, ""
-    entries = [entry for line in opaque for entry in line["inside"]]
-    library = sum(entry["device_ms"] for entry in entries)
+        return 0.0, 0.0, 0.0, ""
+    library = own = 0.0
     rest: Counter[str] = Counter()
-    for entry in entries:
-        if entry["module"] is None:  # "" is the model itself
-            rest[entry["function"]] += entry["device_ms"]
+    for line in opaque:
+        for entry in line["inside"]:
+            library += entry["device_ms"]
+            if entry["module"] is None:  # "" is the model itself
+                rest[entry.get("part") or entry["function"]] += entry["device_ms"]
+                itself = (entry["file"], entry["line"]) == (line["file"], line["line"])
+                own += entry["device_ms"] if itself and not entry.get("part") else 0.0
     words = [f"{name} {100 * ms / whole:.1f} %" for name, ms in rest.most_common(3) if ms > whole / 200]
-    return 100 * library / whole, 100 * (library - sum(rest.values())) / whole, ", ".join(words)
+    modules = library - sum(rest.values())
+    return 100 * library / whole, 100 * modules / whole, 100 * (library - own) / whole, ", ".join(words)
 
 
 def closing(report: dict[str, Any]) -> float:
@@ -108,21 +115,22 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     options = parser.parse_args()
-    print("| script | step ms | sum off | library | module | rest | expert's mark | at its line | its edit |")
-    print("|" + "---|" * 9)
+    columns = "script", "step ms", "sum off", "library", "module", "named", "rest"
+    print(f"| {' | '.join(columns)} | expert's mark | at its line | its edit |")
+    print("|" + "---|" * 10)
     every: list[Mark] = []
     scripts = sorted(options.round.glob("*.py"))
     for script in scripts:
         path = options.out / "reports" / f"{script.stem}.json"
         if not path.exists():
-            print(f"| {script.stem} | no report |" + " |" * 7)
+            print(f"| {script.stem} | no report |" + " |" * 8)
             continue
         report = json.loads(path.read_text(encoding="utf-8"))
         mine = marks(script, report, options.device)
         every += mine
-        library, module, rest = inside(report)
+        library, module, named, rest = inside(report)
         head = [script.stem, f"{report['steps']['step_ms']:.1f}", f"{closing(report):+.2f} %"]
-        head += [f"{library:.1f} %", f"{module:.1f} %", rest]
+        head += [f"{library:.1f} %", f"{module:.1f} %", f"{named:.1f} %", rest]
         rows: list[Mark | None] = [*mine] or [None]
         for one in rows:
             cells = (
@@ -131,11 +139,11 @@ def main() -> None:
                 else ["none", "", ""]
             )
             print(f"| {' | '.join([*head, *cells])} |")
-            head = [""] * 6
+            head = [""] * 7
         others = [one for one in report["findings"] if not any(one["line"] in mark.lines for mark in mine)]
         if others:
             told = ", ".join(f"`{one['rule']}` {one['severity']} at {one['line']}" for one in others)
-            print(f"| | | | | | | elsewhere | {told} | |")
+            print(f"| | | | | | | | elsewhere | {told} | |")
     found, edits = sum(bool(one.at_line) for one in every), sum(bool(one.edit) for one in every)
     print(f"\n{found} of {len(every)} marks have a finding at their line, {edits} one with the expert's edit")
 

@@ -23,6 +23,7 @@ export interface Inside extends Place {
   device_ms: number;
   calls: number;
   sync_ms: number;
+  part?: string; // not in older reports
   text: string;
 }
 

@@ -62,7 +62,7 @@ export function byModule(model: Model): Node {
     if (line.inside.length === 0) add(outside(), line);
     for (const entry of line.inside) {
       if (entry.module === null) {
-        add(outside(), entry);
+        add(entry.part ? ofLine(model, below(root, entry.part), line) : outside(), entry);
         continue;
       }
       let at = below(root, "model");

@@ -9,6 +9,7 @@ import pytest
 
 from tests.kineto import AUTOGRAD, LIBRARY, KinetoRun, approx, at_line, closed
 from warpline.attribution import attribute
+from warpline.attribution.named import clipping
 from warpline.model.profile import LineCost
 from warpline.wire.run import DeviceFacts
 
@@ -146,3 +147,51 @@ def test_a_wait_stands_at_the_library_s_line(tmp_path: Path) -> None:
     waits = {entry.line: entry.sync_ms for entry in cost.inside}
     assert waits[9] == pytest.approx(cost.sync_ms) and cost.sync_ms > 0.3
     assert waits[7] == waits[5] == 0
+
+
+def names(cost: LineCost) -> dict[int, str]:
+    return {entry.line: entry.part for entry in cost.inside}
+
+
+def test_the_optimizer_and_the_loader_are_named_by_torch_s_ranges(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.library(0, 5)
+    run.mark("Optimizer.step#AdamW.step", 100, 300)
+    run.op("aten::_foreach_mul_", 110, 280)
+    run.library(500, 7)
+    run.mark("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 510, 200)
+    run.library(800, 9, SELF)
+    run.op("aten::mm", 810, 100)
+    cost = at_line(run.profile(), 10)
+    assert names(cost) == {5: "optimizer/AdamW.step", 7: "loader/DataLoader", 9: ""}
+    adds_up(cost)
+
+
+def test_a_line_that_runs_within_a_range_is_not_around_it(tmp_path: Path) -> None:
+    """Lightning's closure runs forward and backward within the optimizer's step."""
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.library(0, 5)  # optimizer.step(closure)
+    run.mark("Optimizer.step#Adam.step", 100, 800)
+    run.library(200, 7)  # in the closure
+    run.op("aten::mm", 200, 300)
+    run.library(500, 5, again=True)
+    run.op("aten::_foreach_mul_", 500, 350)
+    assert names(at_line(run.profile(), 10)) == {5: "optimizer/Adam.step", 7: ""}
+
+
+def test_copies_are_named_by_their_direction(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000)
+    run.line(0, 10)
+    run.library(0, 5)
+    run.kernel(30, 500, launched=20, name="Memcpy HtoD (Pageable -> Device)", cat="gpu_memcpy")
+    run.library(600, 7)
+    run.kernel(630, 300, launched=620, name="Memcpy DtoH (Device -> Pageable)", cat="gpu_memcpy")
+    assert names(at_line(run.profile(), 10)) == {5: "copy/to the device", 7: "copy/to the host"}
+
+
+def test_clipping_is_named_by_the_library_s_text() -> None:
+    assert clipping("torch.nn.utils.clip_grad_norm_(parameters, max_norm)") == "gradients/clip_grad_norm_"
+    assert clipping("self.clip_grad_by_norm(optimizer, clip_val)") == "gradients/clip_grad_by_norm"
+    assert clipping("norm = total.clip(0)") == ""

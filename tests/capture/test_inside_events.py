@@ -94,23 +94,46 @@ for _, whose, line, module in found[start:]:
 """
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-def test_every_line_with_its_module(tmp_path: Path, python: str) -> None:
-    installed = tmp_path / "site-packages"
+#: After the first step code with many lines is left out, as in a capture.
+CHOSEN = "user.step()\nlocations_.LEAST, locations_.SHARE = ROOM, 0\nevents.leave_out(library.choose(1.0))\n"
+
+
+def said_in(folder: Path, python: str, library: str, record: str) -> list[tuple[str, ...]]:
+    installed = folder / "site-packages"
     (installed / "torch").mkdir(parents=True)
     (installed / "torch" / "__init__.py").write_text(TORCH, encoding="utf-8")
-    (installed / "lib.py").write_text(LIBRARY, encoding="utf-8")
-    (tmp_path / "user.py").write_text(USER, encoding="utf-8")
-    (tmp_path / "record.py").write_text(RECORD, encoding="utf-8")
+    (installed / "lib.py").write_text(library, encoding="utf-8")
+    (folder / "user.py").write_text(USER, encoding="utf-8")
+    (folder / "record.py").write_text(record, encoding="utf-8")
     done = subprocess.run(
-        [python, str(tmp_path / "record.py"), str(ROOT), str(tmp_path)],
+        [python, str(folder / "record.py"), str(ROOT), str(folder)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said = [tuple(line.split(" ", 2)) for line in done.stdout.splitlines()]
+    return [tuple(line.split(" ", 2)) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("fits", [True, False])
+def test_code_with_many_lines_is_known_by_its_calls(tmp_path: Path, python: str, fits: bool) -> None:
+    helper = "    end = 50\n    for _ in range(end):\n        x += 1\n    return x\n"
+    chosen = CHOSEN.replace("ROOM", "60" if fits else "15")
+    record = RECORD.replace("user.step()\n", chosen, 1)
+    record = record.replace(
+        "torch, user\n", "torch, user\nfrom wp.capture.runner.inside import locations as locations_\n"
+    )
+    said = said_in(tmp_path, python, LIBRARY.replace("    return x * 2\n", helper), record)
+    at = said.index(("lib", "4", "*"))
+    once = [("lib", "6", "*"), ("lib", "4", "*")] if fits else []  # at the line of its ``def``
+    assert said[at : said.index(("lib", "5", "*"))] == [("lib", "4", "*"), *once]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_line_with_its_module(tmp_path: Path, python: str) -> None:
+    said = said_in(tmp_path, python, LIBRARY, RECORD)
     assert said[: said.index(("user", "7", ""))] == [
         ("user", "6", ""),
         ("lib", "23", "-"),

@@ -61,3 +61,15 @@ def test_the_card_has_the_largest_three() -> None:
     words = card(Standing(4, (made.lines[0],), False), made)
     assert "| 3.00 ms | `encoder.layer.*.self` | bert.py:40 |" in words
     assert "Model.forward" in words and "a<i>" not in words
+
+
+def test_the_card_names_what_runs_outside_of_the_modules() -> None:
+    made = opened()
+    step = replace(Inside(None, LIBRARY, 95, "Optimizer.step", 0.2, 0.2, 1.0), part="optimizer/AdamW.step")
+    beside = replace(step, file="/venv/other.py", line=3, step_ms=0.1)
+    line = replace(made.lines[0], inside=(*ENTRIES, step, beside))
+    words = card(Standing(4, (line,), False), made)
+    assert "| 0.30 ms | `optimizer/AdamW.step` | bert.py:95 |" in words
+    assert "| 0.40 ms | `the rest` | 2 more |" in words
+    rest = [part for part in parts(line.inside) if part.name in ("<b>", "<module>")]
+    assert round(sum(part.step_ms for part in rest), 9) == 0.4

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from warpline.attribution.accounting import Account, launched_inside
+from warpline.attribution.named import clipping, part_names
 from warpline.attribution.place import BACKWARD, FORWARD
 from warpline.attribution.scene import Scene
 from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
@@ -49,13 +50,14 @@ def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ..
     lengths: Floats = (host.end_ns - host.start_ns)[waits] * np.float64(accounted.host_scale)
     sync = _sums(scene.placed.line[waits], of[scene.placed.inside[waits]], lengths)
     columns = (step, device, calls, sync, forward, backward, idle)
+    named = part_names(scene, accounted, of[parts.inside])
     rows: dict[int, list[tuple[int, tuple[float, ...]]]] = {
         line: [] for line, entry in (*step, *device) if entry
     }
     for number, at in dict.fromkeys((*step, *device)):
         if number and number in rows:
             rows[number].append((at, tuple(sums.get((number, at), 0.0) for sums in columns)))
-    return {number: _entries(scene, number, entries, place) for number, entries in rows.items()}
+    return {number: _entries(scene, number, entries, place, named) for number, entries in rows.items()}
 
 
 def _entries(
@@ -63,6 +65,7 @@ def _entries(
     number: int,
     entries: list[tuple[int, tuple[float, ...]]],
     place: list[tuple[str | None, str, int, str, str]],
+    named: dict[tuple[int, int], str],
 ) -> tuple[Inside, ...]:
     """The library lines below a user's line, longest first. Time outside libraries is the line's own
     entry."""
@@ -71,18 +74,22 @@ def _entries(
         if at == 0 or max(times[:2]) < LEAST_MS:
             own += times
         else:
-            kept.append(_inside(place[at], times))
+            kept.append(_inside(place[at], times, named.get((number, at), "")))
     if max(own[:2]) > 0:
         own[2:4] = 0.0  # the calls and waits of the user's line are shown at that line
         at_home = (None, table.file[number], table.line[number], table.function[number], "")
-        kept.append(_inside(at_home, own.tolist()))
+        kept.append(_inside(at_home, own.tolist(), named.get((number, 0), "")))
     return tuple(sorted(kept, key=lambda each: (-each.step_ms, each.file, each.line)))
 
 
-def _inside(place: tuple[str | None, str, int, str, str], times: Sequence[float]) -> Inside:
+def _inside(place: tuple[str | None, str, int, str, str], times: Sequence[float], name: str = "") -> Inside:
     module, file, number, function, text = place
-    step_ms, device_ms, calls, sync_ms, *phases = times
-    return Inside(module, file, number, function, step_ms, device_ms, calls, sync_ms, text, *phases)
+    step_ms, device_ms, calls, sync_ms, forward_ms, backward_ms, idle_ms = times
+    part = (name or clipping(text)) if module is None else ""
+    return Inside(
+        module, file, number, function, step_ms, device_ms, calls, sync_ms, text, forward_ms, backward_ms,
+        idle_ms, part,
+    )  # fmt: skip
 
 
 def _merged(scene: Scene) -> Ints:

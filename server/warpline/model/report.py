@@ -104,7 +104,8 @@ class Inside:
     """The part of a line's time that a library line took, the torch calls of that line included.
 
     ``module``: the path in the model, "" for the model itself, None outside a module. Time outside of library
-    lines is at the user's own line.
+    lines is at the user's own line. ``part``: outside a module, what ran there (``attribution/named.py``),
+    such as ``optimizer/AdamW.step``; "" where only the function is known.
     """
 
     module: str | None
@@ -119,6 +120,7 @@ class Inside:
     forward_ms: float = 0.0  # forward, backward, ...: parts of ``device_ms``, as for the user's line
     backward_ms: float = 0.0
     idle_ms: float = 0.0  # part of ``step_ms`` in which the device was idle
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

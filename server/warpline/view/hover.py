@@ -17,7 +17,7 @@ from warpline.model.report import Finding, KernelUse, Line, OpUse, Report
 from warpline.view import gains, units
 from warpline.view.anchor_lines import Standing
 from warpline.view.hints import share
-from warpline.view.inside import Caller, largest
+from warpline.view.inside import Caller, largest, outside, parts
 from warpline.view.text import printable
 
 _TOP = 3
@@ -130,9 +130,15 @@ def gain(finding: Finding) -> str:
 
 
 def _inside(line: Standing, step_ms: float) -> Table:
-    """The modules and functions of libraries that take most of the line."""
-    found = largest((entry for cost in line.costs for entry in cost.inside), step_ms)[:_TOP]
+    """The modules and functions of libraries that take most of the line, what runs outside of all modules
+    (the optimizer, copies of the batch), and the rest."""
+    inside = [entry for cost in line.costs for entry in cost.inside]
+    found = [*largest(inside, step_ms)[:_TOP], *outside(inside, step_ms)]
+    found = list(dict.fromkeys(found))[: 2 * _TOP]
     rows = [(units.ms(part.step_ms), _short(part.name), part.place) for part in found]
+    rest = [part for part in parts(inside) if part not in found]
+    if found and rest:
+        rows.append((units.ms(sum(part.step_ms for part in rest)), "the rest", f"{len(rest)} more"))
     return Table(("of the step", "inside", "costliest line"), tuple(rows))
 
 

@@ -11,11 +11,13 @@ from warpline.view.text import printable
 #: Beneath a line are at most so many parts, each with at least this share of the step.
 MOST = 6
 LEAST_SHARE = 0.02
+#: What is outside of all modules is worth naming earlier: no module's name says where that time went.
+LEAST_OUTSIDE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A module, or a function outside of all modules, with its lines, longest first."""
+    """A module, or outside of all modules a named part or a function, with its lines, longest first."""
 
     name: str
     place: str  # "modeling_bert.py:348", where its costliest line is
@@ -39,10 +41,12 @@ class Caller:
 
 
 def parts(inside: Iterable[Inside]) -> tuple[Part, ...]:
-    """``inside`` added up by module, or by function where there is none; longest first."""
+    """``inside`` added up by module; where there is none by what ran there, else by function; longest
+    first."""
     found: dict[tuple[str, str], list[Inside]] = {}
     for entry in inside:
-        key = (entry.module, "") if entry.module else (entry.function, entry.file)
+        name = entry.module or entry.part
+        key = (name, "") if name else (entry.function, entry.file)
         found.setdefault(key, []).append(entry)
     made = [
         Part(
@@ -60,6 +64,12 @@ def parts(inside: Iterable[Inside]) -> tuple[Part, ...]:
 def largest(inside: Iterable[Inside], step_ms: float) -> tuple[Part, ...]:
     """The few parts worth a look beneath their line."""
     return tuple(part for part in parts(inside)[:MOST] if part.step_ms >= LEAST_SHARE * step_ms)
+
+
+def outside(inside: Iterable[Inside], step_ms: float) -> tuple[Part, ...]:
+    """The named parts outside of all modules, longest first: the optimizer, copies of the batch."""
+    named = parts(entry for entry in inside if entry.part)
+    return tuple(part for part in named if part.step_ms >= LEAST_OUTSIDE * step_ms)
 
 
 def place(entry: Inside) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import sys
 from collections import Counter
+from itertools import accumulate
 from time import time_ns
 from types import CodeType, FrameType
 from typing import Any, Tuple
@@ -35,7 +36,7 @@ LEAST = 2_000
 class InsideLines(dict):  # type: ignore[type-arg]
     """Line -> location, of one code object run for one module."""
 
-    __slots__ = ("code", "file", "function", "left", "locations", "module")
+    __slots__ = ("brief", "code", "file", "function", "left", "locations", "module")
 
     def __init__(self, locations: LibraryLines, code: CodeType, module: int) -> None:
         super().__init__()
@@ -47,10 +48,17 @@ class InsideLines(dict):  # type: ignore[type-arg]
         key = (path, code.co_firstlineno, locations.names.of(code, path))
         self.function = locations.functions.setdefault(key, len(locations.functions))
         self.left = MOST_OF_CODE
+        #: Its lines are too many: only its calls and returns are recorded, at the line of its ``def``.
+        self.brief = id(code) in locations.brief
 
     def __missing__(self, line: int) -> int:
-        found = self[line] = self.locations.add(self, line)
+        found = self[line] = self.locations.add(self, self.code.co_firstlineno if self.brief else line)
         return found
+
+    def shorten(self) -> None:
+        """From now on it is brief."""
+        self.brief = True
+        self.clear()
 
 
 #: (id of a frame that runs, its InsideLines)
@@ -71,6 +79,7 @@ class LibraryLines:
         self.owners: list[CodeType | None] = [None]  # beside ``table``
         self.lines: dict[tuple[int, int], InsideLines] = {}  # (id(code), module) -> its lines
         self.kinds: dict[int, int] = {}  # id(code) -> NEITHER, USER, LIBRARY
+        self.brief: set[int] = set()  # ids of code that is known by its calls alone
         self.kept: list[CodeType] = []  # kept alive, so that their ids are not reused
 
     def kind(self, code: CodeType) -> int:
@@ -148,28 +157,39 @@ class LibraryLines:
             records.library.append(AGAIN)
 
     def choose(self, step_ns: float) -> list[CodeType]:
-        """Keep what ran until now and is cheap enough to record, code with few lines first. Returns the
-        rest."""
+        """Keep what ran until now and is cheap enough to record, code with few lines first; of the rest the
+        calls, where these are few. Returns the rest."""
         counts: Counter[int] = Counter()
         for records in self.user.all_records:
             counts.update(place & ~AGAIN for place in records.library[1::2])
         of_code: Counter[int] = Counter()
-        codes = {}
+        codes: dict[int, CodeType] = {}
+        begins: dict[int, tuple[int, int]] = {}  # id(code) -> its uppermost line that ran, and how often
         for place, times in counts.items():
             code = self.owners[place]
             if code is not None:
                 codes[id(code)] = code
                 of_code[id(code)] += times
+                line = self.table[place][1]
+                first, calls = begins.get(id(code), (line, 0))
+                begins[id(code)] = min(first, line), calls * (line >= first) + times * (line <= first)
         room = max(LEAST, SHARE * step_ns / RECORD_NS)
-        left_out = []
-        for name, times in sorted(of_code.items(), key=lambda item: item[1]):
-            room -= times
-            if room < 0:
+        by_lines = sorted(of_code, key=lambda name: of_code[name])
+        kept = sum(total <= room for total in accumulate(of_code[name] for name in by_lines))
+        room -= sum(of_code[name] for name in by_lines[:kept])
+        rest = by_lines[kept:]
+        for name in sorted(rest, key=lambda name: begins[name][1]):
+            # A call and a return: the uppermost line runs once a call, unless it is the head of a loop.
+            room -= 2 * begins[name][1]
+            if room >= 0 and self.kinds[name] == LIBRARY:
+                self.brief.add(name)
+            else:
                 self.leave_out(codes[name])
-                left_out.append(codes[name])
         for lines in self.lines.values():
             lines.left = 1 << 60 if id(lines.code) in of_code else MOST_OF_CODE
-        return left_out
+            if id(lines.code) in self.brief:
+                lines.shorten()
+        return [codes[name] for name in rest]
 
     def as_dict(self) -> dict[str, Any]:
         """The ``LibraryLocations`` of the run folder."""

@@ -39,7 +39,7 @@ class LibraryEvents:
             return False
         self.watched.add(id(code))  # the library's lines keep the code, so that no id is given away again
         events = sys.monitoring.events  # type: ignore[attr-defined,unused-ignore]
-        wanted = events.LINE | events.PY_RETURN | events.PY_YIELD
+        wanted = events.PY_RETURN | events.PY_YIELD | (0 if id(code) in self.library.brief else events.LINE)
         sys.monitoring.set_local_events(tool, code, wanted)  # type: ignore[attr-defined,unused-ignore]
         return True
 
@@ -49,6 +49,10 @@ class LibraryEvents:
         lines = self.library.lines_of(frame, frames[-1] if frames else None)
         frames.append((id(frame), lines))
         self.local.lines = lines
+        if lines.brief:
+            add = self.records_of().library.append
+            add(time_ns())
+            add(lines[0])
         return lines
 
     def resumed(self, frame: FrameType) -> None:

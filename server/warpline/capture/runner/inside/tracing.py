@@ -33,14 +33,17 @@ def tracer(library: LibraryLines, records: Records) -> Callable[[FrameType, str]
         local = known.get(id(lines))
         if local is None:
             local = known[id(lines)] = make_local(lines)
-        if event == "call" and code.co_flags & RESUMED:
+        if event == "call" and (lines.brief or code.co_flags & RESUMED):
+            frame.f_trace_lines = not lines.brief
             add(time_ns())
-            add(AGAIN | lines[frame.f_lineno])
+            add((AGAIN if code.co_flags & RESUMED else 0) | lines[frame.f_lineno])
         return local
 
     def make_local(lines: InsideLines) -> Local:
         def on_line(frame: FrameType, event: str, argument: Any) -> Any:
-            if event == "line":
+            if event == "line" and lines.brief:  # it ran already when that was decided
+                frame.f_trace_lines = False
+            elif event == "line":
                 lines.left -= 1
                 if lines.left < 0:
                     library.leave_out(lines.code)

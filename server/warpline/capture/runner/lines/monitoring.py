@@ -91,8 +91,11 @@ class Monitoring:
             self.library.library.came_back(sys._getframe(1), self.locations.records())
 
     def leave_out(self, codes: list[CodeType]) -> None:
-        """Switch the line events of ``codes``, code of libraries, off."""
+        """Switch the line events of ``codes``, code of libraries, off; those of calls stay where they are
+        still recorded."""
         for code in codes:
+            if self.library is not None and self.library.watch(self.tool, code):
+                continue
             _monitoring.set_local_events(self.tool, code, 0)
             if self.library is not None:
                 self.library.watched.discard(id(code))
