@@ -26,7 +26,7 @@ MEASURED, NONE = Measured(2.6, 2.5, 2.7, None, None), Measured(1.1, 0.9, 1.3, No
         ([replace(ONE, predicted=SIMULATED, measured=MEASURED)], ", best 2.60x"),
         ([replace(ONE, predicted=SIMULATED), replace(ONE, predicted=BOUND)], ", best about 3.50x predicted"),
         ([replace(ONE, predicted=BOUND, measured=NONE)], ""),
-        ([replace(ONE, predicted=UNSURE)], ", best perhaps 1.66x (no gain to 4.15x): measure it"),
+        ([replace(ONE, predicted=UNSURE)], ", best perhaps 1.66x, no gain to 4.15x: measure it"),
     ],
     ids=[
         "none",

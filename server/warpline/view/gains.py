@@ -50,7 +50,7 @@ def short(finding: Finding) -> str:
     if predicted is None or predicted.speedup < 1.005:
         return ""
     if uncertain(predicted):
-        return f"{roughly(predicted)} ({between(predicted)}): measure it"
+        return f"{roughly(predicted)}, {between(predicted)}: measure it"
     return f"{roughly(predicted)} predicted"
 
 
