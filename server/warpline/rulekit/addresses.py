@@ -86,13 +86,18 @@ def is_range(term: Term) -> bool:
     return term.op == "arange" or (term.op == "call" and str(term.value[0]).endswith("language.arange"))
 
 
+def _factors(products: Products, is_index: Callable[[Term], bool]) -> list[list[Term]]:
+    """What the index is multiplied by in each product that has it."""
+    return [
+        [leaf for leaf in product if not is_index(leaf)]
+        for product in products
+        if any(map(is_index, product))
+    ]
+
+
 def _is_scattered(products: Products, kernel: TritonKernel) -> bool:
     """Whether every range of the address is multiplied by something large."""
-    strides = [
-        [leaf for leaf in product if not is_range(leaf)]
-        for product in products
-        if any(map(is_range, product))
-    ]
+    strides = _factors(products, is_range)
     return bool(strides) and all(any(_is_large(factor, kernel) for factor in stride) for stride in strides)
 
 
@@ -120,11 +125,7 @@ def is_row(term: Term) -> bool:
 
 def stride_of(access: Access, is_index: Callable[[Term], bool]) -> str | None:
     """The name that the index is multiplied by; "" for none, None when it is not as simple."""
-    found = [
-        [leaf for leaf in product if not is_index(leaf)]
-        for product in access.products
-        if any(map(is_index, product))
-    ]
+    found = _factors(access.products, is_index)
     if len(found) != 1 or len(found[0]) > 1:
         return None
     if not found[0]:

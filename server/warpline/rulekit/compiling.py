@@ -86,13 +86,9 @@ def is_compiled(context: Context) -> bool:
 def compiled_for_nothing(context: Context, step: TrainingStep | None) -> Statement | None:
     """The ``model.compile()`` of one of torch's own modules after which everything ran as it was."""
     name, _ = trained(step) if step is not None else (None, None)
-    if step is None or name is None or _ran_compiled(context) or not is_torchs(step, name):
+    if step is None or name is None or compiled_lines(context) or not is_torchs(step, name):
         return None
     return _compiled_at(step, name)
-
-
-def _ran_compiled(context: Context) -> bool:
-    return any(_has_compiled(cost) for cost in context.profile.lines)
 
 
 def compiled_lines(context: Context) -> set[tuple[str, int]]:

@@ -60,7 +60,11 @@ def rounds(context: Context) -> Iterator[Rounds]:
             continue
         seen.add(id(loop))
         start, end = source.span(loop)
-        costs = [one for one in context.costs_within(cost.file, start[0], end[0]) if _of(source, one, loop)]
+        costs = [
+            one
+            for one in context.costs_within(cost.file, start[0], end[0])
+            if _around(source, one.line) is loop
+        ]
         given = [one for one in costs if _hands_over(source, loop, one.line)]
         called = dict.fromkeys(line for one in given for line in _called(context, one))
         costs += [line for line in called if line not in costs]
@@ -155,10 +159,6 @@ def _around(source: Source, line: int) -> Loop | None:
 def _lines(source: Source, node: cst.CSTNode) -> int:
     start, end = source.span(node)
     return end[0] - start[0]
-
-
-def _of(source: Source, cost: LineCost, loop: Loop) -> bool:
-    return _around(source, cost.line) is loop
 
 
 def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:

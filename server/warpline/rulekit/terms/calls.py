@@ -117,10 +117,6 @@ def _permute(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -
     return terms.make("permute", args[0], value=order)
 
 
-def _matmul(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
-    return None if keywords or len(args) != 2 else terms.make("matmul", *args)
-
-
 def _einsum(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
     """``bhqd,bhkd->bhqk`` and the like as a matmul of the last two dimensions."""
     rule = static(args[0]) if args else None
@@ -156,10 +152,6 @@ def _masked_fill(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term
     )
 
 
-def _where(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
-    return terms.make("where", *args) if len(args) == 3 and not keywords else None
-
-
 def _dropout(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
     given = Arguments("input p training inplace", args, keywords)
     p, training = given.get("p") or terms.const(0.5), given.get("training") or terms.const(True)
@@ -191,18 +183,17 @@ def _size(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> T
     return None
 
 
-def _one(op: str) -> Call:
-    return lambda terms, args, keywords: terms.make(op, args[0]) if len(args) == 1 and not keywords else None
+def _of(op: str, count: int) -> Call:
+    """A call with that many arguments, none by name."""
+    return lambda terms, args, keywords: (
+        terms.make(op, *args) if len(args) == count and not keywords else None
+    )
 
 
 def _two(make: Callable[[Terms, Term, Term], Term]) -> Call:
     return lambda terms, args, keywords: (
         make(terms, args[0], args[1]) if len(args) == 2 and not keywords else None
     )
-
-
-def _pair(op: str) -> Call:
-    return lambda terms, args, keywords: terms.make(op, *args) if len(args) == 2 and not keywords else None
 
 
 def _general(op: str, names: str, needed: int) -> Call:
@@ -221,23 +212,23 @@ def _general(op: str, names: str, needed: int) -> Call:
 
 #: By the last part of the name: ``torch.mean``, ``torch.nn.functional.softmax`` and ``x.mean`` alike.
 CALLS: dict[str, Call] = {
-    **{name: _one(name) for name in _ONE.split()},
+    **{name: _of(name, 1) for name in _ONE.split()},
     **{name: _two(make) for name, make in _TWO.items()},
-    **{name: _pair(name) for name in (*_COMPARE, "maximum", "minimum")},
+    **{name: _of(name, 2) for name in (*_COMPARE, "maximum", "minimum")},
     "sqrt": lambda terms, args, keywords: terms.sqrt(args[0]) if len(args) == 1 else None,
-    "rsqrt": _one("rsqrt"),
+    "rsqrt": _of("rsqrt", 1),
     "square": lambda terms, args, keywords: terms.pow(args[0], terms.const(2)),
     "reciprocal": lambda terms, args, keywords: terms.div(terms.const(1), args[0]),
     "neg": lambda terms, args, keywords: terms.neg(args[0]),
-    "logical_not": _one("not"),
+    "logical_not": _of("not", 1),
     "mean": _reduction("mean"), "sum": _reduction("sum"), "amax": _reduction("amax"),
     "max": _reduction("max_along"), "logsumexp": _reduction("logsumexp"),
     "var": _variance, "std": _deviation,
     "var_mean": _with_mean(_variance), "std_mean": _with_mean(_deviation),
     "softmax": _softmax("softmax"), "log_softmax": _softmax("log_softmax"),
     "transpose": _transpose, "swapaxes": _transpose, "permute": _permute,
-    "matmul": _matmul, "bmm": _matmul, "einsum": _einsum,
-    "masked_fill": _masked_fill, "where": _where, "dropout": _dropout,
+    "matmul": _of("matmul", 2), "bmm": _of("matmul", 2), "einsum": _einsum,
+    "masked_fill": _masked_fill, "where": _of("where", 3), "dropout": _dropout,
     "float": _cast, "half": _cast, "bfloat16": _cast, "type_as": _cast, "to": _to,
     "contiguous": lambda terms, args, keywords: args[0],
     "size": _size,

@@ -130,17 +130,15 @@ def _largest(flow: Flow, step: Step, match: Callable[[Term], Found | None]) -> l
         node = waiting.pop()
         term = flow.terms.get(node) if isinstance(node, cst.BaseExpression) else None
         # A name stands for what was computed elsewhere, and a change of type computes nothing.
-        plain = isinstance(node, (cst.Name, cst.Attribute)) or (isinstance(node, cst.Call) and _is_cast(term))
+        plain = isinstance(node, (cst.Name, cst.Attribute)) or (
+            isinstance(node, cst.Call) and term is not None and term.op == "cast"
+        )
         if term is not None and not plain and match(term) is not None:
             assert isinstance(node, cst.BaseExpression)
             found.append(node)
         else:
             waiting.extend(reversed(tuple(children(node))))
     return found
-
-
-def _is_cast(term: Term | None) -> bool:
-    return term is not None and term.op == "cast"
 
 
 def _lines(rewrite: Rewrite) -> Iterator[int]:
