@@ -9,6 +9,7 @@ import pytest
 from tests.capture.launching import Captured, request, write
 from tests.conftest import shortened
 from warpline.capture.runner.steps.classes import Classes, of_class, usual
+from warpline.capture.runner.steps.signals import GRAD_MODE
 
 TRAIN, EVAL, OTHER = (
     frozenset({("backward",)}),
@@ -144,6 +145,16 @@ def test_the_share_of_the_others() -> None:
     (note,) = classes.notes(0.2)
     assert note.startswith("an evaluation took 33 % of the time while steps were timed, in 1 of 10")
     assert classes.notes(12.3)[1].startswith("forward passes before the first training step took 12 s")
+
+
+def test_a_rollout_is_not_called_an_evaluation_and_can_be_included() -> None:
+    """An update of a policy in two steps out of ten begins with hundreds of calls under ``no_grad``."""
+    classes = Classes(world=1)
+    rollout = TRAIN | {(GRAD_MODE, 1, 10, False)}
+    classes.timed([10] * 8 + [110, 110], [TRAIN] * 8 + [rollout] * 2, TRAIN)
+    (note,) = classes.notes(0)
+    assert note.startswith("code without gradients (an evaluation or a rollout) took 67 % of the time")
+    assert note.endswith("(--loop FILE:LINE measures whole iterations of the loop around it)")
 
 
 def test_ranks_take_every_step() -> None:

@@ -6,7 +6,7 @@ import collections
 from collections.abc import Sequence
 from typing import Any, FrozenSet, Tuple
 
-from .signals import evaluates
+from .signals import EVAL, evaluates
 
 #: What happened in a step.
 Class = FrozenSet[Tuple[Any, ...]]
@@ -15,7 +15,11 @@ Class = FrozenSet[Tuple[Any, ...]]
 #: measured whatever their class.
 USUAL_SHARE = 0.6
 WORTH_SAYING = 0.01  # of the time
+#: From this share on, the user may want steps that include it.
+MOST = 0.5
 BEFORE_S = 1.0
+RARE = "what only some steps do"
+REMEDY = " (--loop FILE:LINE measures whole iterations of the loop around it)"
 
 
 class Classes:
@@ -30,7 +34,8 @@ class Classes:
         self._others_ns = 0  # time of other steps beyond that of a usual step
         self._steps = 0
         self._others = 0
-        self._evaluation = False  # the others looked like one
+        self._evaluation = False  # the others looked like one,
+        self._switched = False  # with a model in evaluation mode
 
     def timed(self, durations: Sequence[int], classes: Sequence[Class], kind: Class | None) -> None:
         """Steps of these ``durations`` (ns) and ``classes`` were timed; those of ``kind`` are measured."""
@@ -45,6 +50,7 @@ class Classes:
                 self._others_ns += max(0, duration - typical)
                 self._others += 1
                 self._evaluation |= evaluates(other - kind)
+                self._switched |= any(signal[0] == EVAL for signal in other - kind)
 
     def is_other(self, kind: Class) -> bool:
         """Whether ``kind`` differs from the class of the steps that were timed."""
@@ -60,16 +66,22 @@ class Classes:
         before the first step of an optimizer."""
         found = []
         if self.share >= WORTH_SAYING:
-            what = "an evaluation" if self._evaluation else "what only some steps do"
             found.append(
                 "%s took %.0f %% of the time while steps were timed, in %d of %d of them; it is in none of "
-                "these numbers" % (what, 100 * self.share, self._others, self._steps)
+                "these numbers%s"
+                % (self._what(), 100 * self.share, self._others, self._steps, REMEDY * (self.share >= MOST))
             )
         if before_s >= BEFORE_S:
             found.append(
                 "forward passes before the first training step took %.0f s, and are left out" % before_s
             )
         return found
+
+    def _what(self) -> str:
+        """What steps of other classes do beside a usual step."""
+        if self._switched:
+            return "an evaluation"
+        return "code without gradients (an evaluation or a rollout)" if self._evaluation else RARE
 
 
 def usual(classes: Sequence[Class]) -> Class | None:
