@@ -186,6 +186,18 @@ def test_a_script_that_others_kept_from_running_is_noted(
     assert not told or f"for 30 % of the captured {told}:" in found[0]
 
 
+@pytest.mark.parametrize(("queued_us", "told"), [(300, True), (200, False)])
+def test_sampled_lines_of_a_crowded_machine_are_noted(queued_us: int, told: bool, tmp_path: Path) -> None:
+    run = cpu_run(tmp_path, 1000)
+    run.facts["queued_ns"] = queued_us * 1000
+    run.facts["samples"] = {"total": 2000, "lines": []}
+    run.line(0, 10)
+    run.op("aten::mm", 10, 50)
+    found = [note for note in run.profile().notes if "may be off by a tenth of the step" in note]
+    assert len(found) == told
+    assert not told or found[0].startswith("other processes kept the script from running for 30 % of the")
+
+
 def test_steps_that_were_quicker_under_the_profiler_are_noted(tmp_path: Path) -> None:
     for timed_us, noted in ((1000, False), (1200, True)):
         run = cpu_run(tmp_path, 1000, timed_us=timed_us)
