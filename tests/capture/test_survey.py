@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -238,3 +239,26 @@ def test_with_a_device_waits_have_a_step_in_which_operators_are_not_recorded(
     while "capture" not in told:
         stage.tick()
     assert told == steps
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.nn.functional.softmax(torch.ones(2, 2)),
+        lambda: torch.nn.functional.sigmoid(torch.ones(2)) + torch.nn.functional.softmin(torch.ones(2, 2)),
+        lambda: torch.nn.functional.log_softmax(torch.ones(2, 2)),
+    ],
+    ids=["softmax", "softmin", "log_softmax"],
+)
+def test_a_warning_names_the_line_that_it_would_name_without_us(
+    call: Callable[[], Any],
+) -> None:
+    """torch warns of its caller, which is the survey while it runs; and no line is warned of twice."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        globals().get("__warningregistry__", {}).clear()
+        surveyed(call)
+        call()
+        surveyed(call)
+    shown = [(one.filename, one.lineno) for one in found if "Implicit dimension" in str(one.message)]
+    assert shown == [(__file__, call.__code__.co_firstlineno)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from time import perf_counter_ns
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from ..modes import taken_off
 from ..patches import Patches
@@ -31,6 +32,7 @@ FACTORIES = frozenset({
 OF_DATA = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "frombuffer"})
 #: Code between a batch and the loop that asks for it.
 LOADING = "/torch/utils/data/"
+OVERRIDES = handle_torch_function.__code__.co_filename
 MOST_FRAMES = 40
 MOST_USES = 20  # lines that work on a tensor between its making and its copy
 
@@ -64,6 +66,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         watch_synchronize(self.torch, self.patches, self._waited)
         for name in ("from_numpy", "frombuffer"):  # which torch's modes are not told of
             self.patches.replace(self.torch, name, self._told)
+        self.patches.replace(warnings, "showwarning", _at_the_caller)
         self.__enter__()
         self.began_ns = perf_counter_ns()
 
@@ -253,3 +256,24 @@ def leave(mode: Any) -> None:
     from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
     taken_off(mode, _get_current_function_mode_stack(), _pop_mode, _push_mode)
+
+
+def _at_the_caller(original: Function) -> Function:
+    """A warning about the caller of one of torch's functions, which is ours during the survey, is about the
+    script's line: it is given there, unless it was given there before."""
+
+    def showwarning(message: Any, category: Any, filename: str, lineno: int, *others: Any) -> None:
+        frame: FrameType | None = sys._getframe(1) if filename == __file__ else None
+        while frame is not None and frame.f_code.co_filename != __file__:
+            frame = frame.f_back
+        frame = frame.f_back if frame is not None else None
+        if frame is not None and frame.f_code.co_filename == OVERRIDES and frame.f_back is not None:
+            frame = frame.f_back.f_back  # called by a function in Python, which its caller called
+        if frame is None:
+            original(message, category, filename, lineno, *others)
+            return
+        known = frame.f_globals.setdefault("__warningregistry__", {})
+        name = frame.f_globals.get("__name__")
+        warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, known)
+
+    return showwarning
