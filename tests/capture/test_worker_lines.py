@@ -106,6 +106,17 @@ def test_batches_that_were_only_timed() -> None:
     assert merged([{**told, "plain_ns": []}]) is None
 
 
+def test_waits_for_a_processor_are_no_time_of_the_batch() -> None:
+    told = {"recorded": 0, "recorded_ns": 0, "events": 0, "event_ns": None, "lines": [], "sampled": None}
+    plain, working = (
+        [9_000_000, 30_000_000, 8_000_000],
+        [(2_000_000, 1_000_000), (2_000_000, 22_000_000), (2_000_000, 0)],
+    )
+    found = merged([{**told, "plain_ns": plain, "working_ns": working}])
+    assert found is not None
+    assert (found["batch_ms"], found["queued_ms"], found["busy"]) == (9.0, 1.0, 0.25)
+
+
 ALL_LOADED = """\
 import time
 import torch

@@ -59,14 +59,13 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def _working(told: list[dict[str, Any]]) -> dict[str, float]:
     """``queued_ms`` and ``busy``, by the batches that were only timed."""
-    working = [one for each in told for one in each.get("working_ns", ())]
-    if not working:
+    timed = [one for each in told for one in zip(each["plain_ns"], each.get("working_ns", ()))]
+    if not timed:
         return {}
-    queued = sum(ns for _, ns in working)
-    running = sum(ns for each in told for ns in each["plain_ns"]) - queued
+    own = [ns - queued for ns, (_, queued) in timed]
     return {
-        "queued_ms": queued / len(working) / 1e6,
-        "busy": sum(ns for ns, _ in working) / max(1, running),
+        "queued_ms": max(0.0, median(ns for ns, _ in timed) - median(own)) / 1e6,
+        "busy": sum(computed for _, (computed, _) in timed) / max(1, sum(own)),
     }
 
 
