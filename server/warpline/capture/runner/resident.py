@@ -1,8 +1,8 @@
 """A session in the user's own process: it never ends the process, never raises and removes all its hooks.
 
 Elsewhere a script is started in order to be measured, and ended afterwards. Here the process is the user's
-and goes on. Only the function registered for forks remains, because Python cannot unregister it; it does
-nothing afterwards.
+and goes on. Two functions remain, which do nothing afterwards: that for forks, because Python cannot
+unregister it, and that for optimizers' steps (``Optimizers`` says why).
 """
 
 from __future__ import annotations

@@ -62,7 +62,6 @@ class WorkerLines:
         """Watch each worker from its start."""
         from torch.utils.data._utils import worker
 
-        os.makedirs(self.folder, exist_ok=True)
         self.patches.replace(worker, "_worker_loop", self._followed)
 
     def start(self, most: int = RECORDED) -> None:
@@ -88,7 +87,7 @@ class WorkerLines:
         self._wait_for_them()
         told = []
         with contextlib.suppress(OSError):
-            for name in os.listdir(self.folder):
+            for name in self._names():
                 path = os.path.join(self.folder, name)
                 with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
                     told.append(json.load(file))
@@ -96,12 +95,19 @@ class WorkerLines:
             os.rmdir(self.folder)
         return told
 
+    def _names(self) -> list[str]:
+        """Of the files that workers have written. The first worker makes their folder."""
+        try:
+            return os.listdir(self.folder)
+        except OSError:
+            return []
+
     def _wait_for_them(self) -> None:
         """Wait until workers that are recording a batch have written it, at most ``PATIENCE_S``."""
         processes = sys.modules.get("multiprocessing")
         deadline = monotonic() + PATIENCE_S
         while self.flag[1] and processes is not None and processes.active_children():
-            written = any(name.endswith(".json") for name in os.listdir(self.folder))
+            written = any(name.endswith(".json") for name in self._names())
             if monotonic() > deadline or (written and not any(self.flag[AT_WORK:])):
                 return
             sleep(0.01)
@@ -110,6 +116,7 @@ class WorkerLines:
         def worker_loop(*arguments: Any, **named: Any) -> Any:
             with contextlib.suppress(Exception):  # an unknown version of torch: no lines are recorded
                 Worker(self).install()
+                os.makedirs(self.folder, exist_ok=True)
             return original(*arguments, **named)
 
         return worker_loop
