@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
 from tests.capture.launching import Captured, request, write
 from warpline.attribution import attribute
+from warpline.capture.runner.windows import prefill
 from warpline.trace import Trace, read
 
 #: What Warpline knows of transformers: the function whose first forward reads the prompt.
@@ -67,3 +72,93 @@ def test_a_script_that_ends_before_another_prefill_is_reported(tmp_path: Path) -
 def test_a_server_that_gets_no_further_request_is_reported(tmp_path: Path) -> None:
     trace = generated(tmp_path, 1, 100_000, "import time\ntime.sleep(300)\n")
     assert trace.facts.prefill_device_ns is None and trace.manifest.captured
+
+
+class OnAThread:
+    """A capture that is over, in a script whose steps are made by another thread than the main one."""
+
+    def __init__(self) -> None:
+        torch = pytest.importorskip("torch")
+        self.session = session = MagicMock(torch=torch)
+        session.guarded = lambda act, otherwise: act
+        session.control.world, session.steps.chosen, session.steps.moves = 1, "forward", False
+        session.samples_lines.return_value = False
+        session.own_profiler.in_the_way = False
+        session.observers.facts = {"prefill_steps": [1]}
+        session.observers.frameworks = SimpleNamespace(
+            generated_ns=[1 << 62], first_forwards=lambda stamps: []
+        )
+        self.stage = prefill.Prefill(session, [0, 1])
+
+    def run(self, *acts: Callable[[], object]) -> None:
+        """``acts`` on the thread that makes the steps; between them on the main one, in turn."""
+        turns = threading.Barrier(2, timeout=60)
+
+        def steps() -> None:
+            for act in acts[::2]:
+                act()
+                turns.wait()
+                turns.wait()
+
+        thread = threading.Thread(target=steps)
+        thread.start()
+        for at in range(len(acts[::2])):
+            turns.wait()
+            for act in acts[2 * at + 1 : 2 * at + 2]:
+                act()
+            turns.wait()
+        thread.join(60)
+
+
+def test_a_prefill_that_another_thread_records_as_the_script_ends(capfd: pytest.CaptureFixture[str]) -> None:
+    """torch cannot stop a recording on another thread than it was started on."""
+    one = OnAThread()
+    kept = []
+
+    def begin() -> None:
+        one.stage.begin()
+        one.stage.tick()
+        kept.append(one.stage.recording)
+
+    def later() -> None:
+        one.stage.tick()
+        kept[0].stop()  # for the tests after this one
+
+    one.run(begin, one.stage.ended, later)
+    one.session.finish_capture.assert_called_once_with([0, 1])
+    assert "prefill_device_ns" not in one.session.observers.facts
+    printed = capfd.readouterr().err
+    assert "disableProfiler" not in printed and "Leaked" not in printed
+
+
+def test_a_recorded_prefill_that_no_step_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server's last request was for one token."""
+    one = OnAThread()
+    kept = []
+    written = threading.Event()
+    one.session.finish_capture.side_effect = lambda stamps: written.set()
+    monkeypatch.setattr(prefill, "NO_STEP_S", 0.2)
+
+    def begin() -> None:
+        one.stage.begin()
+        one.stage.tick()
+        kept.append(one.stage.recording)
+
+    def later() -> None:
+        kept[0].stop()  # for the tests after this one
+
+    one.run(begin, lambda: written.wait(30), later)
+    one.session.finish_capture.assert_called_once_with([0, 1])
+
+
+def test_the_script_s_own_profiler_is_in_the_way_of_a_prefill() -> None:
+    torch = pytest.importorskip("torch")
+    one = OnAThread()
+    one.session.own_profiler.in_the_way = True
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+        one.stage.begin()
+        one.stage.tick()
+        torch.zeros(1).neg_()
+        one.stage.ended()
+    one.session.finish_capture.assert_called_once_with([0, 1])
+    assert any(event.key == "aten::neg_" for event in theirs.key_averages())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ....wire.stages import CAPTURING
 from ..device import kinds
+from .noise import without_complaint
 from .sampling import LastSampling
 from .stages import Stage
 
@@ -24,7 +25,7 @@ LONGEST_NS = 10_000_000_000
 #: Without any step, as in a server that has no request left, it ends after this time, which is longer, so
 #: that steps end the wait where there are some.
 NO_STEP_S = 15.0
-#: How long the script's end waits for a run that is being written at that moment.
+#: How long the script's end waits for a run that another thread is writing at that moment.
 WRITING_S = 20.0
 
 
@@ -40,7 +41,9 @@ class Prefill(Stage):
         self.recording: Recording | None = None
         self.timed_from: int | None = None  # ns; of the prefill that runs
         self.late: threading.Timer | None = None
-        self.claimed = threading.Lock()  # by what ends the wait, never released
+        self.claimed = threading.Lock()  # by what ends the wait, never released; the recording has another
+        self.thread = 0  # that records
+        self.over = threading.Event()
 
     def begin(self) -> None:
         session = self.session
@@ -62,13 +65,14 @@ class Prefill(Stage):
     def tick(self) -> None:
         session = self.session
         session.boundaries += 1
-        if self.recording is not None:
-            session.synchronize()
-            self.recording.stop()
-            session.observers.facts["prefill_device_ns"] = self.recording.busy_ns()
-            self._go_on()
-            return
         if self.claimed.locked():
+            return
+        if self.recording is not None:
+            if self._claim():
+                session.synchronize()
+                self._stop_recording(self.recording)
+                session.observers.facts["prefill_device_ns"] = self.recording.busy_ns()
+                self._go_on()
             return
         if self.timed_from is not None:
             session.synchronize()
@@ -79,20 +83,34 @@ class Prefill(Stage):
         if self.last_ns > self.until_ns:
             if self._claim():
                 self._go_on()
-        elif begins:
+        elif begins and not session.own_profiler.in_the_way:  # torch has one recording at a time
             session.synchronize()
             if self.times:
                 self.timed_from = time_ns()
                 return
-            if not self._claim():
-                return
-            # It imports torch, which the script may not have done when this module is.
-            from .recording import Recording
+            if self._claim():
+                self._record()
 
-            recording = Recording(kinds.used(session.torch).accelerated, events=True)
+    def _record(self) -> None:
+        """Record until the next step ends."""
+        # It imports torch, which the script may not have done when this module is.
+        from .recording import Recording
+
+        session = self.session
+        if self.late is not None:
+            self.late.cancel()
+        recording = Recording(kinds.used(session.torch).accelerated, events=True)
+        session.recorder.quiet.start(session.torch)
+        with without_complaint():
             recording.prepare()
-            recording.start()
-            self.recording = recording
+        recording.start()
+        self.recording, self.thread = recording, threading.get_ident()
+        self.claimed = threading.Lock()
+        self.late = self.after(NO_STEP_S, self._no_step)
+
+    def _stop_recording(self, recording: Recording) -> None:
+        recording.stop()
+        self.session.recorder.quiet.stop()
 
     def _claim(self) -> bool:
         """Whether the caller is the first to end the wait."""
@@ -103,12 +121,16 @@ class Prefill(Stage):
         if session.samples_lines() and session.windows.sampled_last:
             self.abandon()
             session.go(lambda session: LastSampling(session, captured))
+            self.over.set()
         else:
             self._finish()
 
     def _finish(self) -> None:
-        self.abandon()
-        self.session.finish_capture(self.captured)
+        try:
+            self.abandon()
+            self.session.finish_capture(self.captured)
+        finally:
+            self.over.set()
 
     def _finish_unsampled(self) -> None:
         session = self.session
@@ -126,14 +148,13 @@ class Prefill(Stage):
         if self.late is not None:
             self.late.cancel()
         recording, self.recording = self.recording, None
-        if recording is not None:
+        # On another thread torch cannot stop it: older versions raise, newer ones print and lose it.
+        if recording is not None and self.thread == threading.get_ident():
             if recording.result is None:
-                recording.stop()
+                self._stop_recording(recording)
             recording.discard()
 
     def ended(self) -> None:
         self.at_end = True
-        if self._claim() or self.recording is not None:
+        if self._claim() or (not self.over.wait(WRITING_S) and self._claim()):
             self.session.guarded(self._finish_unsampled, None)()
-        elif self.late is not None:  # which writes the run at this moment
-            self.late.join(WRITING_S)
