@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def test_events_follow_with_their_times_moved(
     first = trace(tmp_path / "trace.json", ["1000.001", "1001.500"], tail=tail)
     later = trace(tmp_path / "more", ["9000.250", "9001"] * 20, tail=tail)
     size = Path(later).stat().st_size
-    assert appended.append(first, later, 7000) == size
+    assert appended.append(first, later, 7000, 1) == size
     found: dict[str, Any] = json.loads(Path(first).read_text())
     assert [one["ts"] for one in found["traceEvents"]] == [1000.001, 1001.5, *[2000.25, 2001] * 20]
     assert {one["name"] for one in found["traceEvents"]} == {'a "ts": 5'}
@@ -48,5 +49,34 @@ def test_what_torch_does_not_write_is_an_error(base: int, tail: str, tmp_path: P
     first, later = trace(tmp_path / "trace.json", ["1.0"]), trace(tmp_path / "more", ["2.0"], base, tail)
     before = Path(first).read_text()
     with pytest.raises(OSError, match=r"torch.s traces|no end"):
-        appended.append(first, later, 1)
+        appended.append(first, later, 1, 1)
     assert Path(first).read_text() == before
+    assert not Path(later).exists()
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    first = trace(tmp_path / "trace.json", ["1.0"] * 50)
+    later = trace(tmp_path / "more", ["2.0"] * 5000)
+    before = Path(first).read_text()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20_000, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            appended.append(first, later, 1, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert Path(first).read_text() == before
+    assert not Path(later).exists()
+
+
+def test_arrows_of_two_recordings_are_not_the_same(tmp_path: Path) -> None:
+    """torch numbers those of each from 1."""
+    paths = [str(tmp_path / name) for name in ("trace.json", "more", "third")]
+    for path in paths:
+        events = [{"ph": phase, "id": 1, "ts": 5.0, "name": f"{Path(path).name}"} for phase in "sf"]
+        Path(path).write_text(json.dumps({"traceEvents": events}))
+    for part, path in enumerate(paths[1:], 1):
+        appended.append(paths[0], path, 0, part)
+    found = json.loads(Path(paths[0]).read_text())["traceEvents"]
+    numbers = {(one["name"], one["id"]) for one in found}
+    assert len(numbers) == len({number for _, number in numbers}) == 3

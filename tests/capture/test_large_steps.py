@@ -85,6 +85,28 @@ def test_a_script_that_ends_after_a_pause_keeps_what_was_written(tmp_path: Path)
     assert names.count("aten::mul") == len(captured.manifest.captured) * TURNS
 
 
+def test_a_full_disk_behind_a_pause_keeps_what_was_written(tmp_path: Path) -> None:
+    """No file may be larger than the first trace from then on, so that nothing can be put behind it."""
+    limit = (
+        f"    for found in pathlib.Path({str(tmp_path)!r}).rglob('trace.json'):\n"
+        "        most = max(200_000, found.stat().st_size + 1000)\n"
+        "        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))\n"
+    )
+    script = SCRIPT.replace("import torch", "import pathlib, resource, torch", 1)
+    script = script.replace("while True:\n", "while True:\n" + limit)
+    captured = Captured(request(write(tmp_path, script), steps=60), tmp_path)
+    assert 1 <= len(captured.manifest.captured) < 60
+    assert any(
+        "of 60 captured steps could be written: File too large" in note for note in captured.manifest.notes
+    )
+    found = trace.read(captured.run)
+    begin, end = captured.manifest.captured[0][0], captured.manifest.captured[-1][1]
+    within = (found.host.start_ns >= begin) & (found.host.start_ns < end)
+    names = [found.names[name] for name in found.host.name[within].tolist()]
+    assert names.count("aten::mul") == len(captured.manifest.captured) * TURNS
+    assert list(captured.run.glob("*.more")) == []
+
+
 def weighed(size: int, *, few_steps: bool) -> tuple[Capture, list[str]]:
     """A capture of five steps that has begun, and its notes. A step has a trace of ``size`` bytes."""
     session = MagicMock(windows=Windows(look=False), timed=(1,), notes=[])

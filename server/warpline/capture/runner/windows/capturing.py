@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import time_ns
-from typing import TYPE_CHECKING
 
 from ....wire.stages import CAPTURING
 from .. import ranks
@@ -12,26 +11,13 @@ from ..device import kinds
 from . import lengths
 from .prefill import Prefill
 from .queued import Queued
+from .saving import save, stop
 from .stages import Stage, progress_text
-
-if TYPE_CHECKING:
-    from ..session import Session
 
 #: How often a window is started again because it contains a step of another class.
 TRIES = 8
 #: Seconds that ranks wait until each has saved its trace. Some hundred MB take seconds to a minute.
 SAVING_S = 120.0
-
-
-def stop(session: Session, queued: Queued) -> None:
-    """End the recording after the captured steps, and keep it. If the capture has paused, this adds to what
-    was found before."""
-    facts, recorder = session.observers.facts, session.recorder
-    queued_ns, before = queued.stop(), facts.get("queued_ns") if recorder.before else 0
-    facts["queued_ns"] = None if queued_ns is None or before is None else before + queued_ns
-    recorder.stop()
-    by, known = recorder.earlier_ns, facts["gc_ns"] if recorder.before else []
-    facts["gc_ns"] = [*known, *((begin - by, end - by) for begin, end in session.observers.garbage.stop())]
 
 
 class Capture(Stage):
@@ -119,7 +105,7 @@ class Capture(Stage):
         if done == wanted and not over:
             self._pause(self.stamps)
         elif done == wanted:
-            self._captured(self._moved(self.stamps))
+            self._captured(self.stamps)
 
     def _before(self) -> int:
         """Number of steps up to the last pause."""
@@ -132,11 +118,17 @@ class Capture(Stage):
 
     def _pause(self, stamps: list[int]) -> None:
         """Write what was captured since the last pause, and go on one step later."""
-        stop(self.session, self.queued)
-        size = self.session.recorder.keep()
+        size = self._save()
+        if size is None:
+            self._go_on(self._moved([]))
+            return
+        self.session.recorder.keep()
         self.before = tuple(self._moved(stamps))
         self.next = lengths.next_slice(size, len(stamps) - 1)
         self.rest(self.all_threads)
+
+    def _save(self) -> int | None:
+        return save(self.session, self.queued, self._before(), self.wanted)
 
     def _pauses(self) -> bool:
         """Whether this capture may pause. With a device it would wait for it there, and that wait would be
@@ -188,9 +180,14 @@ class Capture(Stage):
         return False
 
     def _captured(self, stamps: list[int]) -> None:
-        session = self.session
-        stop(session, self.queued)
-        session.go(lambda session: Prefill(session, stamps))
+        if not self.before:
+            stop(self.session, self.queued)
+        elif self._save() is None:
+            stamps = []
+        self._go_on(self._moved(stamps))
+
+    def _go_on(self, stamps: list[int]) -> None:
+        self.session.go(lambda session: Prefill(session, stamps))
 
     def _rehearsed(self) -> None:
         session = self.session
@@ -268,8 +265,8 @@ class Capture(Stage):
     def _finish_early(self) -> None:
         session, stamps = self.session, list(self.before)
         if self.stamps is not None and len(self.stamps) > 1 and session.recorder.holds(last=True):
-            stop(session, self.queued)
-            stamps = self._moved(self.stamps)
+            if self._save() is not None:
+                stamps = self._moved(self.stamps)
         elif self.before:
             session.recorder.only_before()
         if stamps:

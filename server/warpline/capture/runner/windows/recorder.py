@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from dataclasses import asdict
@@ -203,19 +204,22 @@ class Recorder:
         path = os.path.join(self.control.folder, TRACE)
         self.saved = True
         if self.before:
-            self.recording.save(path + ".more")
-            return append(path, path + ".more", self.earlier_ns // 1000)
+            more = path + ".more"
+            try:
+                self.recording.save(more)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.remove(more)
+                raise
+            return append(path, more, self.earlier_ns // 1000, len(self.before))
         self.recording.save(path)
         return os.path.getsize(path)
 
-    def keep(self) -> int:
-        """Write this recording, and make room for the one that continues the capture. Returns the size of its
-        trace in bytes."""
-        size = self.save()
+    def keep(self) -> None:
+        """Make room for the recording that continues the capture. This one's trace is written."""
         self.before.append(self._records())
         self.before_ns = self.earlier_ns
         self.discard()
-        return size
 
     def only_before(self) -> None:
         """Discard this recording; the run is made of those before it."""

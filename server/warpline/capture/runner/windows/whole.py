@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import time_ns
 
 from ....wire.stages import CAPTURING
-from .capturing import stop
 from .queued import Queued
+from .saving import stop
 from .stages import Stage
 
 
