@@ -96,7 +96,7 @@ class WorkerLines:
         return told
 
     def _names(self) -> list[str]:
-        """Of the files that workers have written. The first worker makes their folder."""
+        """List the files that workers have written; the first worker makes their folder."""
         try:
             return os.listdir(self.folder)
         except OSError:
