@@ -97,8 +97,7 @@ def test_a_server_whose_last_request_is_in_a_window(asked: int, tmp_path: Path) 
     text = SERVER.replace("while True:", f"for _ in range({asked}):")
     text = text.replace("timeout=20).read()\n", "timeout=20).read()\n    server.shutdown()\n")
     captured = Captured(request(write(tmp_path, TRAIN + text), steps=1000), tmp_path)
-    assert captured.manifest.step_source == "forward"
-    assert captured.manifest.captured
+    assert captured.manifest.captured, "by steps, or as a whole if it had too few for the windows"
     assert captured.lines()["train.py", 18] >= 1
     assert not [word for word in (*OURS, "Kineto") if word in captured.output]
 
