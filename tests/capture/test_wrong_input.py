@@ -14,7 +14,9 @@ from tests.capture.launching import Captured, left_behind, request, write
 from warpline import runs
 from warpline.capture import again, launch, replayed
 from warpline.capture.outcome import Outcome
+from warpline.capture.tries import Tries
 from warpline.model.problem import Problem
+from warpline.wire.control import Purpose
 from warpline.wire.messages import Ended
 from warpline.wire.run import Request
 
@@ -184,6 +186,13 @@ def test_work_done_by_other_processes_is_said() -> None:
     assert notes[1].startswith("processes that the script started used 12.0 s of CPU time")
     _, _, notes = again.second_try(Request(), Outcome(ended=replace(ended, children_s=0.4)))
     assert len(notes) == 1
+    for own_s, said in ((2.0, True), (6.0, False)):  # a busy machine: they had a third of the time
+        outcome = Outcome(ended=replace(ended, children_s=3.5, own_s=own_s))
+        _, _, notes = again.second_try(Request(), outcome)
+        assert len(notes) == 1 + said
+        tries = Tries(Request(), "")
+        tries.go_on(outcome)
+        assert tries.purpose is (Purpose.WHOLE if said else Purpose.LOOPS), "its loops only wait for them"
 
 
 def test_it_never_makes_a_step(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from warpline.wire.run import Manifest, Request
 
 #: If child processes used at least this share of the run's time as CPU time, they did most of the work.
 CHILDREN_SHARE = 0.5
+#: Or so much, and more than the script itself: on a busy machine the time passes without any of them.
+CHILDREN_LEAST_S = 1.0
 
 
 @dataclass(slots=True)
@@ -65,7 +67,8 @@ class Outcome:
     def elsewhere(self) -> str:
         """A note when most of the work was done by processes that the script started, else empty."""
         seconds = self.last.children_s
-        if seconds < CHILDREN_SHARE * self.whole_ns / 1e9:
+        busy = seconds >= CHILDREN_SHARE * self.whole_ns / 1e9
+        if not busy and seconds < max(CHILDREN_LEAST_S, self.last.own_s):
             return ""
         return (
             f"processes that the script started used {units.ms(seconds * 1000)} of CPU time, but "

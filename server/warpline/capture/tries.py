@@ -74,7 +74,7 @@ class Tries:
             return ""
         self.purpose, windows, self.notes = next_try(self.request, outcome, self.count)
         self.windows = replace(windows, sampler=self.usual.sampler, operators=self.usual.operators)
-        if self.purpose is Purpose.WHOLE and self.may_look:
+        if self.purpose is Purpose.WHOLE and self.may_look and not outcome.elsewhere:
             self.request = replace(self.request, loop=None, loop_found=False)
             return self._look(replace(self.usual, whole_ns=(outcome.whole_ns,), muted=True))
         return self.notes[0]

@@ -55,6 +55,7 @@ class Ended:
     message: str = ""  # the exception's text
     whole_ns: int = 0  # from the import of torch to the end
     children_s: float = 0.0  # processor time of processes that it had started and that have ended
+    own_s: float = 0.0  # its own since the import of torch
     torch: bool = False  # it imported torch
     beat: str | None = None  # the kind of its beat, where one object alone was heard of that kind
     recording: bool = False  # it failed in a step whose operators were recorded

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from time import time_ns
+from time import process_time, time_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -87,7 +87,7 @@ class Session:
         self.agreement = Agreement(control)
         self.classes = Classes(control.world)
         self.boundaries = self.missed = 0  # step boundaries seen; ``missed``: before the beat was found
-        self.begun = time_ns()
+        self.begun, self.begun_s = time_ns(), process_time()
         self.own_profiler: OwnProfiler | MutedProfiler = OwnProfiler(self._disturbed, self._excused)
         if self.windows.muted or control.purpose is not Purpose.PROFILE:
             self.own_profiler = MutedProfiler()
@@ -109,7 +109,7 @@ class Session:
         """The script has imported torch: install the observers and begin to look for steps."""
         self._wait_for_turn()
         self.torch = torch
-        self.begun = time_ns()
+        self.begun, self.begun_s = time_ns(), process_time()
         if self.control.seed is not None:
             seeds.plant(torch, self.control.seed)
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), working_folder())))
@@ -276,6 +276,7 @@ class Session:
             message=str(error)[:300],
             whole_ns=time_ns() - self.begun,
             children_s=children.processor_s(),
+            own_s=process_time() - self.begun_s,
             torch=self.torch is not None,
         )
         self.pipe.send(told)
