@@ -12,6 +12,7 @@ import pytest
 
 from tests.capture.launching import Captured, request, write
 from warpline.attribution import attribute
+from warpline.capture.runner.session import Session
 from warpline.capture.runner.windows import prefill
 from warpline.trace import Trace, read
 
@@ -149,6 +150,16 @@ def test_a_recorded_prefill_that_no_step_ends(monkeypatch: pytest.MonkeyPatch) -
 
     one.run(begin, lambda: written.wait(30), later)
     one.session.finish_capture.assert_called_once_with([0, 1])
+
+
+def test_the_script_s_own_profiler_begins_while_a_prefill_is_awaited() -> None:
+    """What was captured is written, not made again."""
+    one = OnAThread()
+    one.stage.begin()
+    one.session.stage = one.stage
+    Session._disturbed(one.session)
+    one.session.finish_capture.assert_called_once_with([0, 1])
+    one.session.go.assert_not_called()
 
 
 def test_the_script_s_own_profiler_is_in_the_way_of_a_prefill() -> None:

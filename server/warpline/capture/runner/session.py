@@ -341,8 +341,12 @@ class Session:
         self._stop()
 
     def _disturbed(self) -> None:
-        """The script's own profiler is about to start inside one of our windows: go back to the warm-up."""
+        """The script's own profiler is about to start inside one of our windows: go back to the warm-up, or
+        write the run if it has all that it needs."""
         self.own_profiler.measuring = False
+        if self.stage.complete:
+            self.guarded(self.stage.cut_short, None)()
+            return
         self.stage.abandon()
         self.go(Warmup)
 

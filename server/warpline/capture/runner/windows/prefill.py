@@ -60,7 +60,7 @@ class Prefill(Stage):
         self.times = not session.observers.facts.get("prefill_steps")
         self.last_ns = time_ns()
         self.until_ns = self.last_ns + LONGEST_NS
-        self.late = self.after(NO_STEP_S, self._no_step)
+        self.late = self.after(NO_STEP_S, self.cut_short)
 
     def tick(self) -> None:
         session = self.session
@@ -106,7 +106,7 @@ class Prefill(Stage):
         recording.start()
         self.recording, self.thread = recording, threading.get_ident()
         self.claimed = threading.Lock()
-        self.late = self.after(NO_STEP_S, self._no_step)
+        self.late = self.after(NO_STEP_S, self.cut_short)
 
     def _stop_recording(self, recording: Recording) -> None:
         recording.stop()
@@ -138,8 +138,8 @@ class Prefill(Stage):
             session.samples.why = "too few steps were left"
         self._finish()
 
-    def _no_step(self) -> None:
-        """No step ended in time; runs on the timer's thread."""
+    def cut_short(self) -> None:
+        """Also where no step ended in time; then it runs on the timer's thread."""
         if self._claim():
             self._finish_unsampled()
 

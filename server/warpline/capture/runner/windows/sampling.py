@@ -161,7 +161,7 @@ class LastSampling(Sampling):
 
     def _limit(self) -> None:
         """The block may have no more steps."""
-        self.deadline = self.after(LONGEST * self.window_ns / 1e9 + START_S, self._late)
+        self.deadline = self.after(LONGEST * self.window_ns / 1e9 + START_S, self.cut_short)
 
     def _stop(self) -> bool:
         self.deadline.cancel()
@@ -171,8 +171,8 @@ class LastSampling(Sampling):
         if not self.ending.locked():
             super().tick()
 
-    def _late(self) -> None:
-        """The deadline has passed without enough steps. Runs on the timer's thread."""
+    def cut_short(self) -> None:
+        """Also where the deadline has passed without enough steps; then it runs on the timer's thread."""
         if self._stop():
             self._judge()
             self._go_on()
@@ -182,7 +182,7 @@ class LastSampling(Sampling):
 
     def ended(self) -> None:
         self.at_end = True
-        self.session.guarded(self._late, None)()
+        self.session.guarded(self.cut_short, None)()
 
     def can_restart(self, better: bool) -> bool:
         return False

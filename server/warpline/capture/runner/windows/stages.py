@@ -50,6 +50,9 @@ class Stage:
     def abandon(self) -> None:
         """End the stage early and discard its data."""
 
+    def cut_short(self) -> None:
+        """Write the run as it is. Called where it is ``complete``, on a step's thread."""
+
     def can_restart(self, better: bool) -> bool:
         """Whether the run may start again because something else marks the steps. ``better``: it is of a
         more reliable kind."""
