@@ -70,7 +70,7 @@ class Data(torch.utils.data.Dataset):
     def __len__(self):
         return 1 << 20
     def __getitem__(self, index):
-        total = 0
+        total, index = 0, index & 255  # so that no step has larger numbers than another: those take longer
         for bit in range(2000):
             total += (index >> (bit & 7)) & 1
         return torch.full((16,), float(total))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.launching import Captured, request, write
+from warpline import pipeline, runs
 
 START = """\
 import torch
@@ -210,6 +211,19 @@ def test_few_steps_are_measured_in_a_second_run(tmp_path: Path) -> None:
     assert captured.manifest.notes == (
         "the script makes only 7 steps: it was run a second time, with shorter windows",
     )
+
+
+def test_of_three_steps_none_has_the_imports_of_the_first(tmp_path: Path) -> None:
+    """What the first step alone does is long beside the others, and no line of theirs."""
+    write(tmp_path, "import time\ntime.sleep(1)\n", "slow_to_import.py")
+    step = "    import slow_to_import\n    net(torch.randn(4, 16)).sum().backward()\n    optimizer.step()\n"
+    run, report = pipeline.profile(
+        request(write(tmp_path, START + "for _ in range(3):\n" + step)), folder=tmp_path / "runs"
+    )
+    assert len(runs.manifest(run).captured) == 1
+    assert report.steps.step_ms < 500
+    assert all(line.step_ms < 0.5 * report.steps.step_ms for line in report.lines if line.line == 6)
+    assert {7, 8} <= {line.line for line in report.lines}
 
 
 def test_of_three_steps_the_first_is_surveyed(tmp_path: Path) -> None:
