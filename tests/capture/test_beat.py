@@ -213,6 +213,7 @@ def test_few_steps_are_measured_in_a_second_run(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.process
 def test_of_three_steps_none_has_the_imports_of_the_first(tmp_path: Path) -> None:
     """What the first step alone does is long beside the others, and no line of theirs."""
     write(tmp_path, "import time\ntime.sleep(1)\n", "slow_to_import.py")

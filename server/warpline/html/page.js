@@ -7175,7 +7175,7 @@
       if (line.memory_bytes > 0) facts.push(`${size(line.memory_bytes)} held at the memory peak`);
       if (line.roofline !== null)
         facts.push(`${line.roofline.bound}-bound: ${percentage(line.roofline.percent_of_peak)} of peak (${rate(line.roofline.flops, "FLOP")}, ${size(line.roofline.bytes)})`);
-      const inside = line.inside.map((each) => [each.module ?? (each.part || each.function), `${each.file.replace(/^.*[\\/]/, "")}:${each.line}`, ms(each.step_ms), each.text]);
+      const inside = line.inside.map((each) => [each.module ?? (each.part === void 0 || each.part === "" ? each.function : each.part), `${each.file.replace(/^.*[\\/]/, "")}:${each.line}`, ms(each.step_ms), each.text]);
       const kernels = line.kernels.map((use) => [this.model.kernel(use.name), use.phase, ms(use.device_ms), count(use.count)]);
       const ops = line.ops.map((use) => [use.name, use.phase, ms(use.device_ms), count(use.count)]);
       return [
