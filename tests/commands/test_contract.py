@@ -89,6 +89,7 @@ SHAPE: dict[str, Any] = {
                     "step_ms": NUMBER,
                     "device_ms": NUMBER,
                     "calls": NUMBER,
+                    "part": TEXT,
                 }
             ],
             "roofline": Maybe(
@@ -166,6 +167,8 @@ SHAPE: dict[str, Any] = {
             "batches": int,
             "batch_ms": NUMBER,
             "lines": [{"file": TEXT, "line": int, "function": TEXT, "batch_ms": NUMBER, "calls": NUMBER}],
+            "queued_ms": NUMBER,
+            "busy": Maybe(NUMBER),
         }
     ),
 }

@@ -13,6 +13,9 @@ from .padding import SHORTEST, runs_at_end
 
 #: Largest number of masks kept until the end of the step. Chosen, not fitted.
 MOST = 16
+#: Largest number of entries of a loss whose mask is looked at. More are no positions of sequences (but
+#: products of logits, say), and flags of them would take much of the device's memory. Chosen, not fitted.
+LARGEST = 1 << 24
 _FUSED, _FILLED, _FACTOR, _ADDED, _CHOSEN = "attention", "masked_fill", "mul", "add", "where"
 _TARGETS = {"nll_loss_forward": 4, "nll_loss2d_forward": 4}  # the place of the class to ignore
 
@@ -76,7 +79,7 @@ class Hidden:
         if (kind == _FILLED and not _hides(arguments[2])) or (kind == _CHOSEN and _size(arguments[2]) != 1):
             return
         of_loss = mask.shape == whole.shape
-        if of_loss and kind != _FUSED and (kind == _ADDED or mask.dim() != 2):
+        if of_loss and kind != _FUSED and (kind == _ADDED or mask.dim() != 2 or mask.numel() > LARGEST):
             return
         if mask.dim() == whole.dim() and mask.shape[0] == whole.shape[0]:
             gone = self._gone(mask, kind)
