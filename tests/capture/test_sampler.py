@@ -271,3 +271,21 @@ def test_samples_of_a_thread_that_waits_for_others_are_not_used() -> None:
         assert bool(kept.notes()) is not used
     Seen.thread = os.getpid()  # the main thread has nobody to wait for
     assert kept.facts(UserFiles([], []), []) is not None
+
+
+@pytest.mark.parametrize(("torn", "looks"), [(0, 1), (2, 3), (99, snapshots.TRIES)])
+def test_a_sample_in_the_middle_of_a_call_is_taken_again(torn: int, looks: int) -> None:
+    """At once, and not for ever."""
+
+    class Memory:
+        looks = 0
+
+        def look(self) -> None:
+            self.looks += 1
+
+    frames: Any = object.__new__(snapshots.Frames)
+    frames.memory = Memory()
+    frames.stack = lambda: None if frames.memory.looks <= torn else (1, 2)
+    stack, _ = frames.now()
+    assert stack == (None if torn == 99 else (1, 2))
+    assert frames.memory.looks == looks
