@@ -13,8 +13,8 @@ from .padding import SHORTEST, runs_at_end
 
 #: Largest number of masks kept until the end of the step. Chosen, not fitted.
 MOST = 16
-#: Largest number of entries of a loss whose mask is looked at. More are no positions of sequences (but
-#: products of logits, say), and flags of them would take much of the device's memory. Chosen, not fitted.
+#: Largest number of entries of a loss whose mask is looked at. Chosen, not fitted: larger tensors, such as
+#: products of logits, are no positions of sequences, and flags of them would take much of the memory.
 LARGEST = 1 << 24
 _FUSED, _FILLED, _FACTOR, _ADDED, _CHOSEN = "attention", "masked_fill", "mul", "add", "where"
 _TARGETS = {"nll_loss_forward": 4, "nll_loss2d_forward": 4}  # the place of the class to ignore
