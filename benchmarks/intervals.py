@@ -27,13 +27,14 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import median
+from typing import cast
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
 from warpline.measure import calibration
 from warpline.measure.calibration import TRIED, WAITS, Reading, family, known, reach, with_bounds
-from warpline.model.report import Predicted
+from warpline.model.report import Basis, Predicted
 
 KNOWN = ROOT / "server/warpline/measure/known.json"
 COSTS = ROOT / "server/warpline/model/costs.json"
@@ -65,7 +66,7 @@ def held_out(tests: Sequence[Reading], readings: Sequence[Reading]) -> list[Row]
         usual = reach(others)
         for one in tests:
             if round_of(one) == name:
-                said = Predicted(1.0, one.predicted, one.basis)  # type: ignore[arg-type]
+                said = Predicted(1.0, one.predicted, cast(Basis, one.basis))
                 # A loader's readings promised that the wait goes away.
                 most = one.predicted if one.rule in WAITS else math.inf
                 bounds = with_bounds(said, [], others, one.rule, most, usual)

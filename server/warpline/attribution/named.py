@@ -22,7 +22,7 @@ _OPTIMIZER = "Optimizer."
 _CLIPPING = re.compile(r"\bclip_grad\w*")
 #: Parts of the names that Kineto gives to copies.
 _COPIES = {"HtoD": "copy/to the device", "DtoH": "copy/to the host"}
-#: An entry is named for what takes this share of its time, or more.
+#: An entry is named for what takes more than this share of its time, so that there is one name at most.
 MOST_OF = 0.5
 
 

@@ -14,7 +14,8 @@ from warpline.wire.run import Manifest, Request
 
 #: If child processes used at least this share of the run's time as CPU time, they did most of the work.
 CHILDREN_SHARE = 0.5
-#: Or so much, and more than the script itself: on a busy machine the time passes without any of them.
+#: Or if they used at least this, and more than the script itself: on a busy machine much of the time passes
+#: while neither runs. Chosen, not fitted.
 CHILDREN_LEAST_S = 1.0
 
 

@@ -60,7 +60,7 @@ def lanes_of(accesses: Sequence[Access], kernel: TritonKernel, flow: Flow) -> cs
 
 
 def _assigned(kernel: TritonKernel, flow: Flow) -> Iterator[tuple[cst.BaseExpression, Products]]:
-    """What the kernel assigns, in the order of the text, with the sum of products that it is."""
+    """Each assigned expression in the order of the text, and the same as a sum of products."""
     for assign in descend(kernel.function, cst.Assign):
         term = flow.terms.get(assign.value)
         if term is not None:

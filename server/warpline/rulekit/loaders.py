@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import libcst as cst
 
+from warpline.model.costs import bound
 from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit.changing import Changes
@@ -19,8 +20,8 @@ from warpline.wire.sites import Loader, facts_of
 
 #: DataLoader's parameters in order, for those passed by position.
 _POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}
-#: Share of the step from which on a wait in spite of workers is reported (TensorBoard plugin: 5 %).
-WAITS_PERCENT = 5.0
+#: Percent of the step from which on a wait in spite of workers is reported (as in the TensorBoard plugin).
+WAITS_PERCENT = 100 * bound("loader-waits")
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
 
 

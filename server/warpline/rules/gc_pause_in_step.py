@@ -188,7 +188,7 @@ def _timed_ms(context: Context) -> float | None:
 
 
 def _is_one_event(durations: Sequence[int]) -> bool:
-    """Whether one of them is most of their time, so that they have no rate."""
+    """Whether one of ``durations`` takes most of their time: that says nothing about how often it comes."""
     return 2 * max(durations, default=0) > sum(durations)
 
 

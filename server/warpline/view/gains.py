@@ -9,7 +9,7 @@ from warpline.view import units
 
 #: A smaller difference in memory, or in the loss, is not shown.
 _MEMORY, _LOSS = 0.01, 1e-9
-#: The ends of an interval that says how large a gain is are less than this factor apart.
+#: An interval wider than this (high over low) hardly says how large the gain is. Chosen, not fitted.
 _WIDE = 3.0
 
 

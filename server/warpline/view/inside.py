@@ -11,13 +11,13 @@ from warpline.view.text import printable
 #: Beneath a line are at most so many parts, each with at least this share of the step.
 MOST = 6
 LEAST_SHARE = 0.02
-#: What is outside of all modules is worth naming earlier: no module's name says where that time went.
+#: The same outside of all modules, where no name of a module says what took the time. Chosen, not fitted.
 LEAST_OUTSIDE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A module, or outside of all modules a named part or a function, with its lines, longest first."""
+    """A module with its lines, longest first. Outside of all modules: a named part or a function."""
 
     name: str
     place: str  # "modeling_bert.py:348", where its costliest line is

@@ -186,7 +186,7 @@ def only_guards(node: Node) -> bool:
 
 
 def dims_of(node: Node, rank: int) -> frozenset[int]:
-    """The dimensions that a reduction runs over, of ``rank``."""
+    """The dimensions over which a reduction of a tensor with ``rank`` dimensions runs."""
     at = 2 if node.name in ("linalg_vector_norm", "norm") else 1
     dims = node.argument(at, "dim")
     if isinstance(dims, int) and not isinstance(dims, bool):

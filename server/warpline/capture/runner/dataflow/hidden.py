@@ -88,7 +88,7 @@ class Hidden:
             self._keep(gone, of_loss and kind == _FACTOR, value, site)
 
     def _gone(self, mask: Any, kind: str) -> Optional[Any]:
-        """Flags of (rows, columns): what every query, head or channel of a row has hidden."""
+        """Flags of (rows, columns): what is hidden from all queries, heads and channels of a row."""
         if mask.dtype == self._torch.bool and kind == _ADDED:
             return None
         own = [dim for dim in range(1, mask.dim()) if mask.shape[dim] > 1 and mask.stride(dim) != 0]

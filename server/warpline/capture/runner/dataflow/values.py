@@ -50,7 +50,7 @@ class Values:
         return found
 
     def rows(self, tensor: Any) -> Optional[Tuple[int, ...]]:
-        """The shape of two dimensions that the flat ``tensor`` was seen with; None if there was none."""
+        """The two-dimensional shape that the flat ``tensor`` had in another view; None if none was seen."""
         storage, (offset, shape, *_) = self._place(tensor)
         known = self._known[storage] if len(shape) == 1 else ()
         wide = (one for at, one, *_ in known if at == offset and len(one) == 2)

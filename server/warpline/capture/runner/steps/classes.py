@@ -15,7 +15,7 @@ Class = FrozenSet[Tuple[Any, ...]]
 #: measured whatever their class.
 USUAL_SHARE = 0.6
 WORTH_SAYING = 0.01  # of the time
-#: From this share on, the user may want steps that include it.
+#: From this share of the time on, the user may want steps that include it. Chosen, not fitted.
 MOST = 0.5
 BEFORE_S = 1.0
 RARE = "what only some steps do"

@@ -34,7 +34,7 @@ class Stage:
         self.session = session
 
     def after(self, seconds: float, late: Callable[[], object]) -> threading.Timer:
-        """Call ``late`` after that time, on a thread of its own, unless the timer is cancelled."""
+        """Call ``late`` on another thread after ``seconds``, unless the returned timer is cancelled."""
         timer = threading.Timer(seconds, self.session.guarded(late, None))
         timer.daemon = True
         timer.start()
