@@ -4,10 +4,10 @@
     python benchmarks/settings.py ROUND DIR [--device gpu]
 
 The scripts of ROUND have `# expert: WHAT` on the call, class, dict or argument that the expert edits, and
-`# expert-gpu: WHAT` where that pays on a GPU only. WHAT begins with the name of the setting, an argument or a
-method. A mark is found at its line where a finding stands within the statement, and found with its edit where
-an edit of the finding, its title or the statement in which it replaces something has that name; an edit of
-another statement that does the same counts, with its line.
+`# expert-gpu: WHAT` where that pays on a GPU only; a line may have several. WHAT begins with the name of the
+setting, an argument or a method. A mark is found at its line where a finding stands within the statement, and
+found with its edit where an edit of the finding, its title or the statement in which it replaces something
+has that name; an edit of another statement that does the same counts, with its line.
 
 For each script also: how far the lines and what is unattributed are from the step; how much of the device's
 time, on the user's lines that call a framework, is below a line of it, below a module's path (forward and
@@ -28,7 +28,7 @@ from typing import Any
 
 from first_contact import statement_lines  # beside this file
 
-MARK = re.compile(r"#\s*expert(-gpu)?:\s*(.+)")
+MARK = re.compile(r"#\s*expert(-gpu)?:\s*(.+?)\s*(?=#\s*expert|$)")
 NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z][a-z0-9]*(?==)")
 
 
@@ -47,9 +47,9 @@ def marks(script: Path, report: dict[str, Any], device: str) -> list[Mark]:
     text = script.read_text(encoding="utf-8")
     tree = ast.parse(text)
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        mark = MARK.search(line)
-        if mark is None or (mark.group(1) and device == "cpu"):
+    every = [(at, mark) for at, line in enumerate(text.splitlines(), 1) for mark in MARK.finditer(line)]
+    for number, mark in every:
+        if mark.group(1) and device == "cpu":
             continue
         lines = statement_lines(tree, number)
         here = [
