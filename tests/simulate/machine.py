@@ -122,6 +122,7 @@ def trace(
     workers: int = 0,
     peaks: dict[str, float] | None = None,
     cores: int = 16,
+    threads: int | None = None,
     op_record_us: float | None = None,
     host_step_us: float | None = None,
     others: int = 0,
@@ -143,7 +144,7 @@ def trace(
     sites = (Site("loader", FILE, 1, "<module>", {"num_workers": workers, "wait_ms": wait_ms}),)
     record_ns = None if op_record_us is None else op_record_us * US
     host_ns = None if host_step_us is None else host_step_us * US
-    flags = Flags(cpu_count=cores)
+    flags = Flags(cpu_count=cores, threads=threads)
     facts = Facts(
         sites,
         flags,

@@ -371,6 +371,28 @@ def test_more_workers_than_cores_do_not_help() -> None:
     assert many == few
 
 
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (4, 4), (2, 4), (16, 16)])
+def test_workers_gain_nothing_on_a_cpu_whose_cores_the_operators_use(cores: int, threads: int) -> None:
+    found, truth = simulation(on_cpu, on_gpu=False, cores=cores, threads=threads)
+    predicted = found.predict(LoaderWorkers(cores, AT[5]))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.001)
+
+
+@pytest.mark.parametrize(("cores", "threads", "loaded_ms"), [(2, 1, 9.0), (4, 2, 4.5), (16, 8, 9 / 8)])
+def test_workers_on_a_cpu_have_the_cores_that_the_operators_leave(
+    cores: int, threads: int, loaded_ms: float
+) -> None:
+    def slow_loading(m: Machine) -> None:
+        m.load(5, 9000)
+        m.op(10, "aten::mm", 800)
+
+    found, _ = simulation(slow_loading, on_gpu=False, cores=cores, threads=threads)
+    predicted = found.predict(LoaderWorkers(cores, AT[5]))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(loaded_ms, rel=0.1)
+
+
 def test_tf32_is_predicted_from_the_rates_of_the_device() -> None:
     found, truth = simulation(device_bound, peaks={"fp32": 50e12, "tf32": 300e12, "bytes_per_s": 4e12})
     predicted = found.predict(MatmulRate("tf32", AT[10]))

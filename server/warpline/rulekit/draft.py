@@ -22,7 +22,8 @@ class Draft(Placed):
     fixes: tuple[Fix, ...] = ()
     severity: Severity | None = None  # None: the rule's own
     #: The cost is the most that the timing window allows, since what looks closer hides it: neither
-    #: a short wait under the profiler nor a replay of that says that it costs nothing.
+    #: a short wait under the profiler nor a replay of that says that it costs nothing. Or this machine has
+    #: no room for the fix. A replay that sees no gain makes it no prediction then, and hides nothing.
     unseen: bool = False
     alternative: Change | None = None  # what the last fix changes, where that is something else
     #: What takes the time ("planning"), where it is paid once and not in every later step.

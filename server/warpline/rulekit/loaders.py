@@ -25,6 +25,13 @@ WAITS_PERCENT = 100 * bound("loader-waits")
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
 
 
+def spare_cores(context: Context) -> int | None:
+    """Cores that the operators leave to workers, where the CPU is the device; else, and where that is
+    unknown, None."""
+    on_cpu = context.profile.manifest.device.kind == "cpu"
+    return context.profile.facts.flags.spare_cores if on_cpu else None
+
+
 def exposed_ms(context: Context, cost: LineCost) -> float:
     """The part of a line's loader time in which the device had nothing to do; on a CPU all of it."""
     return min(cost.loader_ms, cost.idle_ms) if context.on_gpu else cost.loader_ms

@@ -57,6 +57,33 @@ Let `__iter__` yield only the worker's part (`torch.utils.data.get_worker_info()
 
 ## Example
 
+On a CPU whose cores are all taken by the threads of torch's operators, workers take turns with the step. The
+finding then promises nothing:
+
+```python
+#> device kind=cpu; flags cpu_count=2 threads=2
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=32)
+#^ found; site loader num_workers=0 batches_per_epoch=500 in_main_ms=5
+for batch in loader:  #> cost cpu_ms=5 idle_ms=5 loader_ms=5; use loader
+    train(batch)  #> cost cpu_ms=5
+```
+
+## Use instead
+
+Cheaper samples, or workers and fewer threads (`torch.set_num_threads`), measured:
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=32, num_workers=2, persistent_workers=True)
+for batch in loader:
+    train(batch)
+```
+
+## Example
+
 If a batch takes less time than its transfer from a worker, workers would make the step longer:
 
 ```python
@@ -144,6 +171,7 @@ from warpline.rulekit.loaders import (
     iterated_at,
     iterates_itself,
     made_in_step,
+    spare_cores,
     waits,
     whence,
 )
@@ -155,6 +183,12 @@ IN_MEMORY = ("TensorDataset",)
 #: The most that taking a batch from a worker costs: one that takes less to build is not worth a worker. Two
 #: of them, for batches of 0.3 ms, made a step of 1.2 ms 1.7 times as long (H100).
 TAKE_MS = costs.high("batch-take-ns") / 1e6
+
+
+_TAKEN = (
+    " No gain is promised: the threads of torch's operators use every core of this machine, so workers would "
+    "take turns with them. Cheaper samples gain, and `torch.set_num_threads` can leave cores to workers."
+)
 
 
 class LoaderWithoutWorkers(Rule):
@@ -174,14 +208,16 @@ class LoaderWithoutWorkers(Rule):
             if loader.dataset_type in IN_MEMORY or batch < TAKE_MS:
                 yield _picked(context, site, wait)
                 continue
-            workers = _sensible(context, site, batch, context.step_ms - wait)
+            spare = spare_cores(context)
+            workers = _sensible(context, site, batch, context.step_ms - wait, spare)
             left = max(0.0, batch / workers - (context.step_ms - wait))
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 "The training process loads each batch itself (num_workers is {present}): each step "
                 "waits {spent} for it ({share} of the step). Worker processes would prefetch batches "
                 "during the step; num_workers={workers} is enough here."
-                + whence(context, site, "num_workers"),
+                + whence(context, site, "num_workers")
+                + (_TAKEN if spare == 0 else ""),
                 {
                     "present": count("num_workers", 0, "workers"),
                     **context.spent("exposed wait", wait),
@@ -189,9 +225,10 @@ class LoaderWithoutWorkers(Rule):
                 },
                 cause=iterated_at(context, site),
                 cost_ms=wait,
-                saving_ms=wait - left,
+                saving_ms=wait - left if spare != 0 else 0.0,
                 change=LoaderWorkers(workers, tuple(cost.place for cost in lines), 0, True, wait),
                 fixes=[partial(_fix, context, site, workers)],
+                unseen=spare == 0,
             )
 
 
@@ -212,11 +249,12 @@ def _picked(context: Context, site: Site, wait: float) -> Draft:
     )
 
 
-def _sensible(context: Context, site: Site, batch: float, rest: float) -> int:
+def _sensible(context: Context, site: Site, batch: float, rest: float, spare: int | None) -> int:
     """Twice as many workers as keep up with the ``rest`` of the step, ``batch`` being what one costs (batches
-    differ, and the step gets shorter with the next fix), and two at least; no more than cores or batches."""
+    differ, and the step gets shorter with the next fix), and two at least; no more than batches, or than
+    ``spare`` cores (where none is, all)."""
     rest = max(rest, batch / 32)
-    cores = int(context.profile.facts.flags.cpu_count or 1)
+    cores = spare or int(context.profile.facts.flags.cpu_count or 1)
     batches = facts_of(Loader, site).batches_per_epoch or 64
     return max(1, min(max(2, math.ceil(2 * batch / rest)), cores, batches, 32))
 

@@ -81,6 +81,7 @@ from warpline.rulekit.loaders import (
     edit_site,
     exposed_ms,
     iterated_at,
+    spare_cores,
     starved_ms,
     waits,
     whence,
@@ -133,11 +134,14 @@ class TooFewLoaderWorkers(Rule):
 
 
 def _room(context: Context) -> int:
-    """How many workers have a processor each, beside the one that makes the steps. Workers that mostly wait
+    """How many workers have a processor each, beside those that make the steps. Workers that mostly wait
     for something else, as for a disk, share one."""
-    workers, cores = context.profile.facts.workers, int(context.profile.facts.flags.cpu_count or 1)
+    workers = context.profile.facts.workers
     busy = workers.busy if workers is not None and workers.busy is not None else 1.0
-    return int((cores - 1) / max(busy, 1 / 64))
+    spare = spare_cores(context)
+    if spare is None:
+        spare = int(context.profile.facts.flags.cpu_count or 1) - 1
+    return int(spare / max(busy, 1 / 64))
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:

@@ -38,6 +38,9 @@ class Simulation:
         self._trace, self._profile = trace, profile
         self._rates = device.rates(trace)
         self._cores = int(trace.facts.flags.cpu_count or os.cpu_count() or 1)
+        spare = trace.facts.flags.spare_cores if trace.manifest.device.kind == "cpu" else None
+        #: Cores that loader workers can use without taking them from the step's operators.
+        self._spare = self._cores if spare is None else spare
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
         #: Mean step time without the profiler; that of the captured window if no step was timed.
@@ -111,7 +114,9 @@ class Simulation:
         return timeline, feed, work
 
     def _with_workers(self, change: LoaderWorkers) -> Feed | None:
-        usable = replace(change, workers=min(change.workers, max(1, self._cores)))
+        if self._spare < 1:
+            return self._feed  # workers and operators would take turns
+        usable = replace(change, workers=min(change.workers, self._spare))
         return loading.changed_feed(self._timeline, usable, self._clock.host, self._feed)
 
     def _least(self, timeline: Timeline, feed: Feed | None) -> float:

@@ -26,6 +26,14 @@ class Flags:
     surveyed_ms: float | None = None  # length of the step that was surveyed; what surveys cost slows it
     loss_not_finite_at: int | None = None  # number of the first backward pass with a loss that was not finite
 
+    @property
+    def spare_cores(self) -> int | None:
+        """Cores that none of the operators' threads takes, where the CPU is the device: each has one, also
+        between two operators, where it spins. None where that is unknown."""
+        if self.cpu_count is None or self.threads is None:
+            return None
+        return max(0, int(self.cpu_count) - int(self.threads))
+
 
 @dataclass(frozen=True)
 class Memory:
