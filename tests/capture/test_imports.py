@@ -72,3 +72,17 @@ def test_asking_whether_a_module_is_there_is_no_import() -> None:
     module = importlib.import_module(NAME)
     assert told == [module]
     assert not isinstance(module.__loader__, imports._Loader)
+
+
+def test_a_module_whose_code_still_runs_is_waited_for(tmp_path: Path) -> None:
+    """As ``accelerate.accelerator``, which is the first to import torch in many scripts."""
+    told: list[int] = []
+    inner = "asks_within_the_import"
+    (tmp_path / f"{NAME}.py").write_text(f"import {inner}\nvalue = 1\n")
+    (tmp_path / f"{inner}.py").write_text("")
+    imports.when_imported(inner, lambda _: imports.when_imported(NAME, lambda one: told.append(one.value)))
+    module = importlib.import_module(NAME)
+    assert told == [1]
+    assert type(module.__spec__) is ModuleSpec
+    imports.when_imported(NAME, lambda one: told.append(one.value + 1))
+    assert told == [1, 2]

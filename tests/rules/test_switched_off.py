@@ -1,4 +1,4 @@
-"""A script that switches TF32 off is told so at that line."""
+"""What the script itself switches off, TF32 or an option of its own, is told at that line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context, Draft
 from warpline.rules import rule_named
 from warpline.text.edits import apply
-from warpline.wire.births import Setting, UserFrame
+from warpline.wire.births import Executed, Setting, UserFrame
 
 SCRIPT = """\
 #> device kind=cuda capability=(9,0); flags allow_tf32=false float32_matmul_precision=highest
@@ -72,3 +72,61 @@ def test_of_two_switches_the_last_is_turned_on_again() -> None:
 def test_a_setting_from_before_the_script_has_no_line() -> None:
     _, draft = found("pass", Setting(MATMUL, False))
     assert draft.line == 8
+
+
+OPTION = """\
+#> device kind=cuda capability=(9,0); flags allow_tf32=true float32_matmul_precision=high
+import argparse
+import torch
+from contextlib import nullcontext
+from functools import partial
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--amp", action="store_true", default=False)
+parser.add_argument("--channels-last", action="store_true", default=False)
+args = parser.parse_args()
+around = nullcontext
+if args.amp:
+    around = partial(torch.autocast, "cuda", torch.float16)
+if args.channels_last:
+    model.to(memory_format=torch.channels_last)
+with {around}:
+    y = model(x)
+    #^ cost step_ms=20 device_ms=20; kernel nchwToNhwcKernel count=50 device_ms=5 tensor_cores=true
+    #^ kernel sm90_xmma_fprop_tf32f32 count=50 device_ms=14 tensor_cores=true
+    #^ op aten::cudnn_convolution device_ms=14 shapes=[[8,64,56,56]] dtypes=float strides=[[200704,3136,56,1]]
+"""
+NOT = ("around = partial", "model.to")  # neither option was passed
+
+
+def of_option(rule: str, around: str = "around()", argv: tuple[str, ...] = ()) -> tuple[str, Draft]:
+    example = read_example(OPTION.format(around=around))
+    lines = example.text.split("\n")
+    ran = tuple(at for at, line in enumerate(lines, 1) if line and not line.strip().startswith(NOT))
+    facts = replace(example.profile.facts, executed=Executed({FILE: ran}, complete=True))
+    manifest = replace(example.profile.manifest, argv=argv)
+    found = rule_named(rule)
+    assert found is not None
+    profile = replace(example.profile, facts=facts, manifest=manifest)
+    (draft,) = found.find(Context(profile, texts(example)))
+    return example.text, draft
+
+
+@pytest.mark.parametrize(("rule", "severity"), [("fp32-matmul", "hint"), ("channels-first-conv", None)])
+def test_the_script_s_own_option_is_switched_on(rule: str, severity: str | None) -> None:
+    text, draft = of_option(rule)
+    assert draft.severity == severity
+    before, after = (one.split("\n")[draft.line - 1] for one in (text, apply(text, draft.fixes[0].edits)))
+    assert ("--amp" if rule == "fp32-matmul" else "--channels-last") in before
+    assert after == before.replace("default=False", "default=True")
+
+
+def test_an_autocast_that_is_there_is_switched_on() -> None:
+    text, draft = of_option("fp32-matmul", 'torch.autocast("cuda", enabled=args.amp)')
+    assert "--amp" in text.split("\n")[draft.line - 1]
+    assert '"--amp", action="store_true", default=True' in apply(text, draft.fixes[0].edits)
+
+
+def test_an_option_that_the_command_line_passes_stays() -> None:
+    text, draft = of_option("fp32-matmul", argv=("--amp",))
+    assert "--amp" not in text.split("\n")[draft.line - 1]

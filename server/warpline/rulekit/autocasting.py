@@ -31,15 +31,14 @@ def autocast_at(step: TrainingStep, hottest: LineCost) -> tuple[str, int]:
 
 
 def under_autocast(step: TrainingStep) -> bool:
-    """Whether the step's forward or backward pass is inside an autocast block."""
+    """Whether the step's forward or backward pass is inside an autocast block that nothing switches off."""
+    return any(step.source.argument(call, "enabled") is None for call in _autocasts(step))
+
+
+def _autocasts(step: TrainingStep) -> list[cst.Call]:
     around = [*step.source.ancestors(step.backward), *step.forward]
-    return any(
-        step.source.is_named(item.item.func, "autocast")
-        for node in around
-        if isinstance(node, cst.With)
-        for item in node.items
-        if isinstance(item.item, cst.Call)
-    )
+    items = (item.item for node in around if isinstance(node, cst.With) for item in node.items)
+    return [one for one in items if isinstance(one, cst.Call) and step.source.is_named(one.func, "autocast")]
 
 
 def with_autocast(context: Context, step: TrainingStep | None) -> Fix:
@@ -48,6 +47,8 @@ def with_autocast(context: Context, step: TrainingStep | None) -> Fix:
         raise Refused("no forward pass and loss were found next to a `backward()`")
     if under_autocast(step) or context.profile.facts.flags.autocast:
         raise Refused("the step already uses autocast; these products run outside of it")
+    if off := _autocasts(step):
+        raise Refused(f"`{step.source.code(off[0])}` switches autocast off: change that")
     edits = Edits(step.source)
     autocast = edits.add_import("torch.autocast", "import torch")
     half = edits.add_import("torch.bfloat16" if context.device.bf16 else "torch.float16", "import torch")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, origin
+from warpline.rulekit.origins import Origin, origin, overridden
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import Source
 
@@ -34,6 +35,33 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
         uses = [one for one in named if one is not function.name]
         found = [one for use in uses for one in _decided(context, source, use)]
     return next((one for one in found if one.on), found[0] if found else None)
+
+
+def switched_off(context: Context, name: str) -> Origin | None:
+    """The script's own flag, such as ``--amp``, without which code with ``name`` in it did not run; also what
+    the call of that name takes as ``enabled``. None where there are several or none, or where the command
+    line says so."""
+    found: dict[tuple[str, int], Origin] = {}
+    for source in context.sources():
+        for node in source.nodes(cst.Name, cst.Attribute):
+            if not source.is_named(node, name):
+                continue
+            if context.reached.node(source, node) is False:
+                switch = switch_of(context, source, node)
+                if switch is not None and not switch.on:
+                    found[switch.flag.place] = switch.flag
+        for call in (one for one in source.nodes(cst.Call) if source.is_named(one.func, name)):
+            enabled = source.argument(call, "enabled")
+            flag = origin(context, source, enabled.value) if enabled is not None else None
+            if flag is not None and flag.kind != "unknown" and flag.source.literal(flag.node) is False:
+                found[flag.place] = flag
+    (flag,) = found.values() if len(found) == 1 else (None,)
+    return flag if flag is not None and overridden(context, flag) is None else None
+
+
+def switch_on(flag: Origin, title: str) -> Fix:
+    """The fix that gives ``flag`` its other value."""
+    return turned(flag).fix(title, "unsafe")
 
 
 def turned(flag: Origin) -> Edits:

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds costly convolutions in half precision or TF32 whose inputs are in NCHW layout. The fix converts
-the model to `torch.channels_last`; the activations then use that layout too.
+the model to `torch.channels_last`; the activations then use that layout too. Where the script has an option
+for it that is off (`--channels-last`), the fix is its default.
 
 ## Why is this slow
 
@@ -107,11 +108,14 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms
 from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions
+from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import about_model, model_place
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
 from warpline.wire.precision import HALF
+
+_TITLE = "Convert the model to channels_last"
 
 
 class ChannelsFirstConv(Rule):
@@ -131,8 +135,10 @@ class ChannelsFirstConv(Rule):
         slower = costs.value("conv-layout") * total
         hottest = spent.hottest
         step = next((found for found in steps(context) if found.forward), None)
+        place = model_place(step) if step is not None else hottest.place
+        flag = switched_off(context, "channels_last")  # of a script that has an option for it
         yield context.draft(
-            model_place(step) if step is not None else hottest.place,
+            place if flag is None else flag.place,
             "Convolutions on NCHW tensors take {spent} a step ({share}). Converting their layout "
             "for the tensor cores and back takes {turned} of the step.",
             {**context.spent("convolutions on NCHW", total), "turned": ms("layout conversion", turned)},
@@ -141,7 +147,7 @@ class ChannelsFirstConv(Rule):
             saving_ms=max(turned, slower),
             # Where nothing is turned a slower kernel was taken, and how much slower is not known.
             change=ChannelsLast() if turned > 0 else another_way(spent, "channels_last", slower),
-            fixes=[partial(_fix, step)],
+            fixes=[partial(_fix, step) if flag is None else partial(switch_on, flag, _TITLE)],
         )
 
 
@@ -169,4 +175,4 @@ def _fix(step: TrainingStep | None) -> Fix:
     edits = Edits(step.source)
     name = edits.add_import("torch.channels_last", "import torch")
     about_model(step, edits, f"{{model}}.to(memory_format={name})")
-    return edits.fix("Convert the model to channels_last", "unsafe")
+    return edits.fix(_TITLE, "unsafe")

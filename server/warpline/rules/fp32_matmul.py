@@ -3,9 +3,10 @@
 ## What it does
 
 Adds up the device time of matrix products (`mm`, `addmm`, `bmm` and their backward) whose operands are
-float32 while TF32 is off, and of float32 convolutions if nothing runs under autocast. The fixes run the
-forward pass and the loss under autocast (bfloat16 if the device supports it, else float16 with a
-`GradScaler`), or allow TF32.
+float32, and of float32 convolutions if nothing runs under autocast. The fixes run the forward pass and the
+loss under autocast (bfloat16 if the device supports it, else float16 with a `GradScaler`), or allow TF32.
+Where the script has an option for autocast that is off (`--amp`), the fix is its default. A script that
+allows TF32 has chosen its precision: what bfloat16 would gain on top is a hint.
 
 ## Why is this slow
 
@@ -106,6 +107,33 @@ for images, labels in loader:
     loss.backward()
 ```
 
+## Example
+
+In TF32, which the script allows (a hint):
+
+```python
+import torch
+
+torch.set_float32_matmul_precision("high")  #> flags float32_matmul_precision=high
+for batch in loader:
+    loss = model(batch)
+    #^ found; cost device_ms=60; op aten::mm count=9 device_ms=50 dtypes=float,float
+    #^ kernel sm90_xmma_gemm_tf32 device_ms=50 tensor_cores=true
+    loss.backward()
+```
+
+## Use instead
+
+```python
+import torch
+
+torch.set_float32_matmul_precision("high")
+for batch in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(batch)
+    loss.backward()
+```
+
 ## Near misses
 
 Products in bfloat16:
@@ -117,10 +145,10 @@ for batch in loader:
     loss.backward()
 ```
 
-TF32 is allowed already:
+TF32 is allowed, and other products run under autocast:
 
 ```python
-#> flags allow_tf32=true
+#> flags allow_tf32=true autocast=true
 for batch in loader:
     loss = model(batch)  #> cost device_ms=60; op aten::mm count=9 device_ms=50 dtypes=float,float
     loss.backward()
@@ -179,6 +207,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.autocasting import autocast_at, under_autocast, with_autocast
+from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
 from warpline.rulekit.saving import Spent
@@ -206,9 +235,11 @@ class Fp32Matmul(Rule):
         flags = context.profile.facts.flags
         if capability is None or tuple(capability) < _HALF:
             return
-        if tf32_allowed("aten::mm", flags):
+        # In TF32 all of it is at half the rate of bfloat16, and the script has chosen that.
+        rounds = tf32_allowed("aten::mm", flags) and tuple(capability) >= _TF32
+        if rounds and flags.autocast:
             return
-        products = {cost: _in_float32(cost) for cost in context.profile.lines}
+        products = {cost: _in_float32(cost, rounds) for cost in context.profile.lines}
         # cuDNN rounds to TF32 unless told otherwise: such convolutions are at half the rate of bfloat16's.
         convolved = {cost: 0.0 if flags.autocast else _convolved(cost) for cost in context.profile.lines}
         spent = Spent(products, lambda cost: min(products[cost] + convolved[cost], cost.step_ms))
@@ -229,20 +260,28 @@ class Fp32Matmul(Rule):
             for op in cost.ops
             if _is_float32(op.name, op.dtypes) or (convolved[cost] and _is_convolution(op))
         )
-        gained = sum(convolved.values()) / 2 + sum(products.values()) * (1 - costs.value("tensor-cores"))
+        left = 0.5 if rounds else costs.value("tensor-cores")
+        gained = sum(convolved.values()) / 2 + sum(products.values()) * (1 - left)
         only = not context.matters(sum(products.values()))
-        off = _switched_off(context) if not only and tuple(capability) >= _TF32 else None
+        tf32 = not only and not rounds  # would help
+        off = _switched_off(context) if tf32 and tuple(capability) >= _TF32 else None
         place = off.frames[0].place if off is not None else place
+        option = switched_off(context, "autocast") if off is None else None
+        if option is not None:  # the script's own, such as --amp
+            place = option.place
         lower = MatmulRate(precision, spent.places, elementwise=True)
         rounded = MatmulRate("tf32", spent.places)
         autocast = partial(with_autocast, context, step)
+        if option is not None:
+            autocast = partial(switch_on, option, "Switch on the script's autocast")
         what = "convolution" if only else "matrix product"
         yield context.draft(
             place,
             "{products} "
             + what
             + (" a step runs" if calls == 1 else "s a step run")
-            + (" in float32, without the tensor cores" if not only else " in float32, not in bfloat16")
+            + (" in TF32" if rounds else " in float32")
+            + (", without the tensor cores" if tf32 else ", not in bfloat16")
             + ": {spent} ({share} of the step).",
             {
                 "products": count(f"float32 {what}s", calls, "calls"),
@@ -253,10 +292,11 @@ class Fp32Matmul(Rule):
             saving_ms=min(gained, total),
             change=rounded if off is not None else lower,
             # Autocast adds a cast to each weight, which costs the host more than TF32 does.
-            alternative=None if only else lower if off is not None else rounded,
+            alternative=None if not tf32 else lower if off is not None else rounded,
+            severity="hint" if rounds else None,
             fixes=[partial(_switch_on, context, off), autocast]
             if off is not None
-            else [autocast, *([] if only else [partial(_allow_tf32, context)])],
+            else [autocast, *([partial(_allow_tf32, context)] if tf32 else [])],
         )
 
 
@@ -291,10 +331,11 @@ def _convolved(cost: LineCost) -> float:
     return min(sum(op.device_ms for op in cost.ops if _is_convolution(op)), cost.step_ms)
 
 
-def _in_float32(cost: LineCost) -> float:
-    """Device time of float32 products; of a line whose kernels all use tensor cores, none."""
+def _in_float32(cost: LineCost, rounds: bool) -> float:
+    """Device time of float32 products. Of a line whose kernels all use tensor cores none, unless TF32 may be
+    used (``rounds``)."""
     known = [kernel.tensor_cores for kernel in cost.kernels if kernel.tensor_cores is not None]
-    if known and all(known):
+    if known and all(known) and not rounds:
         return 0.0
     # The math implementation of attention computes in float32: slow-attention-kernel reports that.
     own = 1 - attention_share(cost) if runs_math(cost) else 1.0

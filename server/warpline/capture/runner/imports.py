@@ -60,10 +60,34 @@ def give_way(folder: str) -> None:
 _waiting: dict[str, list[Callable[[Any], object]]] = {}
 
 
+_ran: set[str] = set()  # modules that were waited for and whose code has run
+
+
+class _Unfinished(ModuleSpec):
+    """The class of a module's spec while its code runs: Python says at the end of an import that it is over,
+    and nothing else does."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if name == "_initializing" and not value:
+            self.__class__ = ModuleSpec  # type: ignore[assignment]
+            module = sys.modules.get(self.name)
+            for act in _waiting.pop(self.name, ()) if module is not None else ():
+                act(module)
+
+
 def when_imported(name: str, act: Callable[[Any], object]) -> None:
-    """Call ``act(module)`` once, right after module ``name`` has been imported (now, if it is)."""
+    """Call ``act(module)`` once, right after module ``name`` has been imported (now, if it is).
+
+    A module that imports torch itself is not: half of its code is still to run."""
     if name in sys.modules:
-        act(sys.modules[name])
+        spec = getattr(sys.modules[name], "__spec__", None)
+        if type(spec) is ModuleSpec and getattr(spec, "_initializing", False) and name not in _ran:
+            spec.__class__ = _Unfinished
+        if not isinstance(spec, _Unfinished):
+            act(sys.modules[name])
+            return
+        _waiting.setdefault(name, []).append(act)
         return
     _waiting.setdefault(name, []).append(act)
     if _finder not in sys.meta_path:
@@ -73,6 +97,7 @@ def when_imported(name: str, act: Callable[[Any], object]) -> None:
 def stop_waiting() -> None:
     """Take our finder out of the import system."""
     _waiting.clear()
+    _ran.clear()
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
 
@@ -116,6 +141,7 @@ class _Loader:
         module.__loader__ = self.loader
         module.__spec__.loader = self.loader
         self.loader.exec_module(module)
+        _ran.add(self.name)
         # Another finder may have imported the module while it looked for it: then nothing waits any more.
         for act in _waiting.pop(self.name, ()):
             act(module)
