@@ -154,3 +154,19 @@ def test_a_call_that_began_before_the_capture_is_its_lines(tmp_path: Path) -> No
     found = calls(run)
     assert found[20][0] == ["helper"]
     assert found[10][0] == ["Net.forward"]
+
+
+def test_what_checkpointing_computes_again_is_not_unused(tmp_path: Path) -> None:
+    """The second forward's nodes hold the saved tensors; the backward pass visits those of the first."""
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.op("aten::mm", 20, 100, seq=7)
+    run.line(300, 12)
+    run.op("aten::sum", 310, 50, seq=8)
+    run.op("autograd::engine::evaluate_function: SumBackward0", 490, 5, AUTOGRAD, seq=8, fwd=1)
+    run.op("autograd::engine::evaluate_function: MmBackward0", 500, 300, AUTOGRAD, seq=7, fwd=1)
+    run.mark("warpline.recompute", 510, 120, AUTOGRAD)
+    run.op("aten::mm", 520, 100, AUTOGRAD, seq=1)
+    run.op("aten::relu", 622, 3, AUTOGRAD, seq=2)
+    run.op("aten::sum", 626, 3, AUTOGRAD, seq=3)
+    assert {line: unused for line, (_, _, unused, _) in calls(run).items()} == {10: 0.0, 12: 0.0}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.attribution.around import NODE_PREFIX, operators
-from warpline.attribution.place import THREAD_SHIFT, node_numbers
+from warpline.attribution.place import RECOMPUTE, THREAD_SHIFT, node_numbers
 from warpline.attribution.scene import Scene
 from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
 
@@ -28,11 +28,12 @@ def nodes(scene: Scene) -> Nodes:
 
     Each operator records the number of the next node: of the operators with the same number, the last one to
     begin made that node. A backward node records its own number. A node is unused if no backward node has its
-    number.
+    number. Nodes of a forward that checkpointing runs again are not counted as unused: it makes them only for
+    the tensors that they save.
     """
     trace = scene.trace
     makers, keys = _made(scene)
-    unused = ~np.isin(keys, _visited(trace))
+    unused = ~np.isin(keys, _visited(trace)) & (scene.placed.phase[makers] != RECOMPUTE)
     lines = scene.placed.line[makers]
     count = np.ones(len(makers))
     return Nodes(
