@@ -3,6 +3,7 @@
 # make test      the same, and every test
 # make editors   once, about 3 minutes: the real editors that tests/editors drives
 # make frameworks  once: transformers, accelerate, pytorch-lightning and diffusers, for tests/frameworks
+# make samples   once: the public traces of HTA and of the TensorBoard plugin, for tests/trace
 # make bench     the speed of everything beside its peers, about half an hour; PARTS=import for one part
 # make gpu-test  the tests that need a CUDA device
 # make PYTHON=/path/to/python3.12 …  uses another interpreter (3.10 to 3.14)
@@ -19,7 +20,7 @@ pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constr
 # By file and group (tests/distribution.py): what they share is made once. In the order of tests/processes.py.
 parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo check test frameworks bench gpu-test lint lint-types lint-style lint-extension lint-page editors readme pictures clean
+.PHONY: demo check test frameworks samples bench gpu-test lint lint-types lint-style lint-extension lint-page editors readme pictures clean
 
 demo: $(VENV)/.ready-examples
 	$(bin)/warpline profile $(DEMO)
@@ -48,12 +49,13 @@ gpu-test: $(VENV)/.ready-dev
 
 # The peers live in an environment of their own. HTA 0.5 fails on pandas 3.
 bench: $(VENV)/.ready-dev .cache/peers/.ready
+	-$(bin)/python tests/trace/samples.py
 	$(bin)/python benchmarks/bench.py $(PARTS) --peers .cache/peers
 
-.cache/peers/.ready:
+.cache/peers/.ready: Makefile
 	$(PYTHON) -m venv .cache/peers
 	.cache/peers/bin/python -m pip --disable-pip-version-check install --quiet HolisticTraceAnalysis==0.5.0 'pandas<3' \
-		jedi-language-server python-lsp-server ruff basedpyright esbonio
+		torch-tb-profiler==0.4.3 jedi-language-server python-lsp-server ruff basedpyright esbonio
 	touch $@
 
 editors: node_modules/.package-lock.json
@@ -61,6 +63,9 @@ editors: node_modules/.package-lock.json
 
 # What tests/frameworks runs; without them its tests are left out, and `make test` says so.
 frameworks: $(VENV)/.ready-frameworks
+
+samples: $(VENV)/.ready-dev
+	$(bin)/python tests/trace/samples.py
 
 # What takes longest comes first: two at a time, mypy beside the others.
 lint: $(VENV)/.ready-dev node_modules/.package-lock.json

@@ -1,12 +1,12 @@
-"""One page: import, own runs, ranks, overhead, server, proof, each beside its peers in the same run.
+"""One page: import, totals, own runs, ranks, overhead, server, proof, each beside its peers in the same run.
 
     python benchmarks/bench.py [PART…] [--trace FILE] [--peers FOLDER] [--quick]
 
-``make bench`` installs the peers into ``--peers`` (an environment of its own) first. PART is any of import,
-runs, ranks, overhead, server, proof; all of them take about half an hour on an idle machine, ``--quick``
-takes the fewest rounds. Every part is one of the scripts beside this one, whose own table stands on the page.
-Each time is a line of ``history.jsonl``: commit, machine, load, medians and ratios of the import, and the
-tables of the other parts.
+``make bench`` installs the peers into ``--peers`` (an environment of its own) and fetches the sample traces
+first. PART is any of import, totals, runs, ranks, overhead, server, proof; all of them take about half an
+hour on an idle machine, ``--quick`` takes the fewest rounds. Every part is one of the scripts beside this
+one, whose own table stands on the page. Each time is a line of ``history.jsonl``, also if it is interrupted:
+commit, machine, load, medians and ratios of the import, and the tables of the other parts.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ HISTORY = HERE / "history.jsonl"
 EVENTS, QUICK_EVENTS = 1_000_000, 200_000  # of the trace to import
 #: Part -> script and its arguments; with --quick these instead.
 PARTS = {
+    "totals": ("sample_traces.py", [], []),
     "runs": ("report_time.py", ["--events", "65000", "1000000"], ["--events", "65000", "--rounds", "1"]),
     "ranks": ("many_ranks.py", ["--dask"], ["--dask", "--ranks", "8", "--events", "65000"]),
     "overhead": ("overhead.py", [], ["--rounds", "1"]),
@@ -37,6 +38,8 @@ PARTS = {
         ["--repetitions", "2", "--seconds", "105"],
     ),
 }
+
+PEERS = {"server": "bin", "totals": "bin/python"}  # what of their environment a script is given
 
 
 def main() -> int:
@@ -59,22 +62,28 @@ def main() -> int:
         "when": datetime.now(timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
         "cores": os.cpu_count(), "load": load(), "quick": options.quick,
     }  # fmt: skip
-    for part in parts:
-        print(f"\n## {part}\n", flush=True)
-        if part == "import":
-            found = importing(options)
-            status |= not found
-            line |= found
-            continue
-        script, usual, quick = PARTS[part]
-        more = ["--peers", str(options.peers / "bin")] if part == "server" and options.peers else []
-        command = [sys.executable, str(HERE / script), *(quick if options.quick else usual), *more]
-        failed, rows = shown(command)
-        status |= failed
-        line[part] = {"status": failed, "table": rows}
-    with HISTORY.open("a", encoding="utf-8") as history:
-        history.write(json.dumps(line) + "\n")
+    try:
+        for part in parts:
+            print(f"\n## {part}\n", flush=True)
+            if part == "import":
+                failed, found = importing(options)
+                line |= found
+            else:
+                failed, line[part] = scripted(part, options)
+            status |= failed
+    finally:
+        with HISTORY.open("a", encoding="utf-8") as history:
+            history.write(json.dumps(line) + "\n")
     return status
+
+
+def scripted(part: str, options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    script, usual, quick = PARTS[part]
+    command = [sys.executable, str(HERE / script), *(quick if options.quick else usual)]
+    if options.peers and part in PEERS:
+        command += ["--peers", str(options.peers / PEERS[part])]
+    failed, rows = shown(command)
+    return failed, {"status": failed, "table": rows}
 
 
 def shown(command: list[str]) -> tuple[int, list[str]]:
@@ -88,8 +97,8 @@ def shown(command: list[str]) -> tuple[int, list[str]]:
     return process.returncode, rows
 
 
-def importing(options: argparse.Namespace) -> dict[str, Any]:
-    """What goes into the history; nothing where a reader failed."""
+def importing(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Whether something failed, and what goes into the history: times, and what totals each reader has."""
     from trace import repeated  # benchmarks/trace.py: scripts find what stands beside them first
 
     from importing import compared
@@ -101,22 +110,32 @@ def importing(options: argparse.Namespace) -> dict[str, Any]:
             found = compared(trace, str(hta) if hta else None, 1 if options.quick else 3)
         except subprocess.CalledProcessError as error:
             print(f"{error}\n{error.stderr.decode(errors='replace')}")
-            return {}
-        size = trace.stat().st_size
-    print("| reader | processor s | wall s | peak MB |\n|---|--:|--:|--:|")
-    for reader, one in found.items():
-        print(f"| {reader} | {one['cpu_s']:.2f} | {one['wall_s']:.2f} | {one['peak_mb']:.1f} |")
-    return {"trace_bytes": size, "import": found}
+            return 1, {}
+        print("| reader | processor s | wall s | peak MB |\n|---|--:|--:|--:|")
+        for reader, one in found.items():
+            print(
+                f"| {reader} | {one['cpu_s']:.2f} | {one['wall_s']:.2f} | {one['peak_mb']:.1f} |", flush=True
+            )
+        line: dict[str, Any] = {"trace_bytes": trace.stat().st_size, "import": found}
+        if not hta:
+            return 0, line
+        print()
+        failed, line["import totals"] = shown(
+            [sys.executable, str(HERE / "sample_traces.py"), str(trace), "--peers", str(hta)]
+        )
+    return failed, line
 
 
 def commit() -> str:
-    said = subprocess.run(
-        ["git", "-C", str(HERE), "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        check=False,
+    """Its number; "-dirty" behind it where anything but the history was changed."""
+    number, changed = (
+        subprocess.run(["git", "-C", str(HERE), *words], capture_output=True, text=True, check=False).stdout
+        for words in (
+            ["describe", "--always"],
+            ["status", "--porcelain", "--untracked-files=no", ":/", f":(exclude){HISTORY.name}"],
+        )
     )
-    return said.stdout.strip() or "unknown"
+    return (number.strip() or "unknown") + "-dirty" * bool(changed.strip())
 
 
 def load() -> float:

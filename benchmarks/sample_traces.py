@@ -1,13 +1,12 @@
-"""Imports public sample traces and prints their kernel totals beside those that other tools report.
+"""Imports traces and compares their totals by kernel with those that other tools report.
 
-    python benchmarks/sample_traces.py FOLDER [--peers PYTHON]
+    python benchmarks/sample_traces.py [PATH…] [--peers PYTHON]
 
-tests/trace/test_samples.py says where the traces are from. Exports of Nsight Systems (``.sqlite``) are
-compared with SQL over the file. ``PYTHON`` is an interpreter with
-``HolisticTraceAnalysis`` and ``torch-tb-profiler`` (each installed with --no-deps, and with ``pandas<3``,
-plotly, networkx, pydot, tqdm, pyyaml, psutil, tensorboard). HTA rounds the start of a kernel up to whole
-microseconds and its end down; rounded so, the sums of a newer trace are equal. The plugin counts kernels
-without copies, and reads only traces of kernels.
+PATH: a trace, or a folder of them; else the public ones of ``make samples``. Exports of Nsight Systems
+(``.sqlite``) are compared with SQL over the file. ``PYTHON`` is an interpreter with ``HolisticTraceAnalysis``
+and ``torch-tb-profiler``, as ``make bench`` makes one. HTA rounds the start of a kernel up to whole
+microseconds and its end down; rounded so, the times of a newer trace are equal. The plugin counts kernels
+without copies, and reads only traces of kernels. Exits with 1 if any total differs.
 """
 
 from __future__ import annotations
@@ -30,10 +29,12 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "server"))
+sys.path[:0] = [str(ROOT / "server"), str(ROOT)]
 
+from tests.trace.samples import FOLDER, MISSING
 from warpline import pipeline, trace
 from warpline.model.problem import Problem
+from warpline.trace.contradictions import LONGEST_NAME
 
 #: What runs on the device, as traces of today and as those before torch 1.12 call it.
 KERNELS, COPIES = {"kernel"}, {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
@@ -42,6 +43,10 @@ NO_TRACES = {"benchmark_simple_add_et.json.gz"}
 #: What runs on the device, in an export of Nsight Systems; kernels first.
 _EXPORTED = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
 _PEERS = Path(__file__).with_name("sample_traces_peers.py")
+EXACT_MS, ROUNDED_MS = (
+    1e-5,
+    2e-3,
+)  # by which the time of one kernel may differ; where it was rounded, as by HTA
 
 
 @dataclass
@@ -67,6 +72,17 @@ def in_export(path: Path, tables: Sequence[str] = _EXPORTED) -> dict[str, Totals
             count, ns = export.execute(f"SELECT COUNT(*), SUM(end - start) FROM {table}").fetchone()
             found[table] = Totals(count, (ns or 0) / 1e6)
     return found
+
+
+def shortened(found: dict[str, Totals]) -> dict[str, Totals]:
+    """Names as the import shortens them. Raises ValueError if two are the same then."""
+    made = {
+        name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…": one
+        for name, one in found.items()
+    }
+    if len(made) < len(found):
+        raise ValueError("two names are the same once they are shortened")
+    return made
 
 
 def in_json(path: Path, categories: frozenset[str] = frozenset(KERNELS | COPIES)) -> dict[str, Totals]:
@@ -98,41 +114,80 @@ def _sum(found: dict[str, Totals]) -> Totals:
     return Totals(sum(each.count for each in found.values()), sum(each.ms for each in found.values()))
 
 
+def differ(one: dict[str, Totals], other: dict[str, Totals], each_ms: float = EXACT_MS) -> list[str]:
+    """Names of kernels whose totals differ: in their number, or by more than ``each_ms`` for each."""
+    nothing = Totals()
+    pairs = {name: (one.get(name, nothing), other.get(name, nothing)) for name in {*one, *other}}
+    return [
+        name
+        for name, (a, b) in pairs.items()
+        if a.count != b.count or abs(a.ms - b.ms) > each_ms * max(1, a.count)
+    ]
+
+
 def _said(total: Totals | None) -> str:
     return "-" if total is None else f"{total.count} / {total.ms:.3f}"
 
 
-def main(folder: Path, peers: str | None) -> None:
-    others: dict[str, Any] = {}
-    if peers:
-        done = subprocess.run(
-            [peers, str(_PEERS), str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+def peers_of(path: Path, peers: str | None) -> dict[str, dict[str, Totals]]:
+    """What each of the other tools says of a trace, by kernel; those that cannot read it are left out."""
+    if not peers:
+        return {}
+    command = [peers, str(_PEERS), str(path)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, timeout=900)
+    said: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return {tool: {name: Totals(*total) for name, total in kernels.items()} for tool, kernels in said.items()}
+
+
+def row(path: Path, name: str, peers: str | None) -> tuple[str, bool]:
+    """A line of the table, and whether all totals in it agree."""
+    with tempfile.TemporaryDirectory() as place:
+        since = time.monotonic()
+        found = ours(path, Path(place))
+        took = time.monotonic() - since
+    if found is None:
+        return f"| {name} | refused: no trace | | | | | |", path.name in NO_TRACES
+    if path.suffix == ".sqlite":
+        plain, kernels = _sum(in_export(path)), _sum(in_export(path, _EXPORTED[:1]))
+        return f"| {name} | {took:.1f} s | {_said(_sum(found))} | {_said(plain)} | | {_said(kernels)} | |", (
+            _sum(found).count == plain.count
         )
-        others = json.loads(done.stdout.splitlines()[-1])
+    file, kernels_alone, others = in_json(path), in_json(path, frozenset(KERNELS)), peers_of(path, peers)
+    wrong = differ(found, shortened(file))
+    if "hta" in others:
+        wrong += differ(file, others["hta"], ROUNDED_MS)
+    if "plugin" in others:
+        wrong += differ(kernels_alone, others["plugin"], EXACT_MS)
+    for one in wrong[:3]:
+        print(f"{name}: totals differ: {one[:100]}", file=sys.stderr)
+    columns = [found, file, others.get("hta"), kernels_alone, others.get("plugin")]
+    said = " | ".join(_said(None if each is None else _sum(each)) for each in columns)
+    return f"| {name} | {took:.1f} s | {said} |", not wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
+    parser.add_argument("--peers", metavar="PYTHON")
+    options = parser.parse_args()
+    status = 0
     print("kernels and copies / milliseconds on the device; the plugin: kernels without copies")
     print("| trace | import | Warpline | the file | HTA | kernels only | TensorBoard plugin |")
     print("|---|---|---|---|---|---|---|")
-    for path in (*trace_files(folder), *sorted(folder.rglob("*.sqlite"))):
-        with tempfile.TemporaryDirectory() as place:
-            since = time.monotonic()
-            found = ours(path, Path(place))
-            took = time.monotonic() - since
-        name = str(path.relative_to(folder))
-        if found is None:
-            print(f"| {name} | refused: no trace | | | | | |")
-            continue
-        if path.suffix == ".sqlite":
-            plain, kernels = _sum(in_export(path)), _sum(in_export(path, _EXPORTED[:1]))
-        else:
-            plain, kernels = _sum(in_json(path)), _sum(in_json(path, frozenset(KERNELS)))
-        known = {each: Totals(*said) for each, said in others.get(name, {}).items()}
-        columns = (_sum(found), plain, known.get("hta"), kernels, known.get("plugin"))
-        print(f"| {name} | {took:.1f} s | {' | '.join(map(_said, columns))} |", flush=True)
+    for given in options.paths or [FOLDER]:
+        files = [given] if given.is_file() else [*trace_files(given), *sorted(given.rglob("*.sqlite"))]
+        if not files:
+            print(MISSING if given == FOLDER else f"{given}: no traces", file=sys.stderr)
+            status = 1
+        for path in files:
+            name = path.name if path == given else str(path.relative_to(given))
+            said, agrees = row(path, name, options.peers)
+            status |= not agrees
+            print(said, flush=True)
+    return status
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--peers", metavar="PYTHON")
-    given = parser.parse_args()
-    main(given.folder, given.peers)
+    sys.exit(main())

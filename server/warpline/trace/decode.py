@@ -36,30 +36,33 @@ Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class Arguments(msgspec.Struct, gc=False, frozen=True):
-    """``args`` of an event: the union of what Kineto writes for all the categories."""
+    """``args`` of an event: the union of what Kineto writes for all the categories.
+
+    In Kineto's order, as the fields of an event are: msgspec looks for the next field behind the last one.
+    """
 
     sequence: Integer = msgspec.field(default=-1, name="Sequence number")
     forward_thread: Integer = msgspec.field(default=0, name="Fwd thread id")
-    dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
+    values: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Concrete Inputs")
     types: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input type")
     strides: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Strides")
-    values: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Concrete Inputs")
-    correlation: Integer = -1
+    dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
+    call_stack: str = msgspec.field(default="", name="Call stack")
     device: Integer = 0
     stream_id: Integer | str = msgspec.field(default=0, name="stream")  # ROCm's calls have an address: "0x0"
-    grid: msgspec.Raw = msgspec.Raw(b"")
-    block: msgspec.Raw = msgspec.Raw(b"")
+    correlation: Integer = -1
+    copied: Integer = msgspec.field(default=0, name="bytes")
     registers: int | None = msgspec.field(default=None, name="registers per thread")
     shared: int | None = msgspec.field(default=None, name="shared memory")
+    grid: msgspec.Raw = msgspec.Raw(b"")
+    block: msgspec.Raw = msgspec.Raw(b"")
     occupancy: float | None = msgspec.field(default=None, name="est. achieved occupancy %")
     graph_node: Integer = msgspec.field(default=0, name="graph node id")
-    copied: Integer = msgspec.field(default=0, name="bytes")
-    allocated: Integer = msgspec.field(default=0, name="Bytes")
-    address: Integer = msgspec.field(default=0, name="Addr")
-    device_type: Integer = msgspec.field(default=0, name="Device Type")
-    device_id: Integer = msgspec.field(default=0, name="Device Id")
     total: Integer = msgspec.field(default=0, name="Total Allocated")
-    call_stack: str = msgspec.field(default="", name="Call stack")
+    allocated: Integer = msgspec.field(default=0, name="Bytes")
+    device_id: Integer = msgspec.field(default=0, name="Device Id")
+    device_type: Integer = msgspec.field(default=0, name="Device Type")
+    address: Integer = msgspec.field(default=0, name="Addr")
 
     @property
     def stream(self) -> int:
@@ -72,14 +75,14 @@ NO_ARGUMENTS = Arguments()
 
 class Event(msgspec.Struct, gc=False):
     ph: str = ""
-    name: str = ""
     cat: str = ""
+    name: str = ""
     pid: int | str | float | None = 0
     tid: int | str | float | None = 0
     ts: float = 0.0
     dur: float = 0.0
-    id: int | str | None = 0
     args: Arguments = NO_ARGUMENTS
+    id: int | str | None = 0
 
 
 class Chrome(msgspec.Struct):
