@@ -130,11 +130,14 @@ def test_after_a_wait_the_time_limit_counts_again_and_a_note_says_who_else_measu
 ) -> None:
     monkeypatch.setattr(kinds, "used", lambda torch: SimpleNamespace(identity=lambda: gpu))
     pipe, control = Kept(), SimpleNamespace(purpose=Purpose.PROFILE, world=1)
-    session: Any = SimpleNamespace(alone=Impatient(), control=control, notes=[], pipe=pipe, torch=None)
+    session: Any = SimpleNamespace(
+        alone=Impatient(), control=control, notes=[], pipe=pipe, torch=None, rested_ns=0
+    )
     for _ in range(2):  # the second time after a restart
         Waiting(session)._wait_for_others()
     assert [one.stage for one in pipe.messages] == [RESTING, WARMUP] * 2
     assert session.notes == [SHARED]
+    assert session.rested_ns > 0, "which the limit does not count"
 
 
 def test_another_gpu_and_an_unknown_one_are_free(other: subprocess.Popen[str]) -> None:

@@ -50,6 +50,27 @@ def test_every_operator_of_every_step_is_in_the_second_recording(tmp_path: Path)
     assert captured.lines()["train.py", 10] >= 3 * TURNS
 
 
+SLOW = """\
+import time, torch
+net = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+while True:
+    time.sleep(2.0)
+    net(torch.ones(8)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_steps_that_are_long_for_the_time_limit_are_measured_all_the_same(tmp_path: Path) -> None:
+    """4 steps of 2 s before the timing, 12 for the usual windows, and the import of torch in 24 s."""
+    captured = Captured(request(write(tmp_path, SLOW), steps=5, timeout_s=24.0), tmp_path)
+    manifest = captured.manifest
+    assert 1 <= len(manifest.captured) < 5
+    assert all(step > 2e9 for step in manifest.timed_ns)
+    assert [note for note in manifest.notes if "the time limit is short for steps of 2.0 s" in note]
+
+
 def test_a_long_capture_pauses_and_its_steps_follow_each_other(tmp_path: Path) -> None:
     """After the first step, since one may be large, and then by the size of its trace."""
     captured = Captured(request(write(tmp_path, SCRIPT), steps=7), tmp_path)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from warpline.capture.runner.device import nvml
 from warpline.capture.runner.device.stamps import DeviceStamps, on_device
 from warpline.capture.runner.windows import lengths
+from warpline.wire.control import Windows
 
 MS = 1_000_000
 
@@ -129,3 +130,17 @@ def test_a_large_trace_has_fewer_steps() -> None:
     assert lengths.fewer_steps(5, 2_000_000_000) == 2
     assert lengths.fewer_steps(5, 10**11) == 1
     assert lengths.fewer_steps(1, 10**11) == 0, "less than one step is none"
+
+
+def test_windows_get_shorter_where_long_steps_do_not_fit_into_the_time_limit() -> None:
+    usual = Windows()
+    assert lengths.in_time(usual, 200_000 * MS, 5000 * MS, device=True) is usual
+    assert lengths.in_time(usual, 10_000 * MS, 20 * MS, device=True) is usual
+    least = lengths.in_time(usual, 38_000 * MS, 5000 * MS, device=True)
+    assert (least.timed, least.captured, least.survey, least.rehearse) == (1, 1, False, True)
+    none = lengths.in_time(usual, -5_000 * MS, 5000 * MS, device=True)
+    assert (none.timed, none.captured, none.survey, none.rehearse) == (1, 1, False, False), "it is tried"
+    for left in range(0, 120_000, 1000):
+        found = lengths.in_time(usual, left * MS, 5000 * MS, device=True)
+        steps = (found.timed or 3) + found.captured + found.rehearse + 2 * found.survey
+        assert steps <= max(2, left / 5000), left

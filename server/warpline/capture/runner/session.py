@@ -88,6 +88,7 @@ class Session:
         self.classes = Classes(control.world)
         self.boundaries = self.missed = 0  # step boundaries seen; ``missed``: before the beat was found
         self.begun, self.begun_s = time_ns(), process_time()
+        self.started_ns, self.rested_ns = self.begun, 0  # ``rested_ns``: waited for another profile
         self.own_profiler: OwnProfiler | MutedProfiler = OwnProfiler(self._disturbed, self._excused)
         if self.windows.muted or control.purpose is not Purpose.PROFILE:
             self.own_profiler = MutedProfiler()
@@ -212,6 +213,12 @@ class Session:
         """What captures the steps; exists once ``make_recorder`` was called."""
         assert self._recorder is not None  # made before the stages that use it begin
         return self._recorder
+
+    def left_ns(self) -> int | None:
+        """Time until the request's limit; None without one."""
+        limit_s = self.control.request.timeout_s
+        spent_ns = time_ns() - self.started_ns - self.rested_ns
+        return None if limit_s is None else int(limit_s * 1e9) - spent_ns
 
     def synchronize(self) -> None:
         """Wait for the script's device."""

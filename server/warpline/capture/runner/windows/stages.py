@@ -96,7 +96,7 @@ class Waiting(Stage):
 
     def _wait_for_others(self) -> None:
         """Wait until no other profile measures on this GPU. Ranks do not: they would wait for each other."""
-        session, control = self.session, self.session.control
+        session, control, begun = self.session, self.session.control, time_ns()
         if control.purpose is Purpose.PROFILE and control.world == 1:
             alone = session.alone.take(
                 kinds.used(session.torch).identity(),
@@ -104,6 +104,7 @@ class Waiting(Stage):
                     RESTING, 0, None, "waiting for another profile on this GPU"
                 ),
             )
+            session.rested_ns += time_ns() - begun
             if session.pipe.stage == RESTING:  # from here on the time limit of the script counts again
                 session.pipe.progress(WARMUP, 0, None, "warm-up")
             if not alone and SHARED not in session.notes:
@@ -159,8 +160,26 @@ class Warmup(Stage):
             latest = self.host_ns[-LATEST:]
             session.host_step_ns = middle(host_ns for host_ns, _ in latest)
             session.host_forward_ns = middle(forward_ns for _, forward_ns in latest)
+            self._stay_in_time()
             session.go(session.after_warmup)
         self._begin_step()
+
+    def _stay_in_time(self) -> None:
+        """Fewer steps where long ones do not fit into the time limit."""
+        session = self.session
+        control, windows = session.control, session.windows
+        left_ns = session.left_ns()
+        alone = control.purpose is Purpose.PROFILE and control.world == 1
+        if left_ns is None or not alone or windows.timed is not None:
+            return
+        device = kinds.used(session.torch).accelerated
+        fitting = session.windows = lengths.in_time(windows, left_ns, session.step_ns, device)
+        if fitting is not windows:
+            blind = "" if fitting.survey else ", what they compute is not recorded"
+            session.notes.append(
+                "the time limit is short for steps of %.1f s: %s timed and %d captured%s (--timeout)"
+                % (session.step_ns / 1e9, fitting.timed, fitting.captured, blind)
+            )
 
     def can_restart(self, better: bool) -> bool:
         return True
