@@ -8,8 +8,9 @@ import libcst as cst
 
 from tests.annotated import FILE, read_example, texts
 from warpline.model.change import CompiledCalls, Fuse, Replace, Together
+from warpline.model.profile import Op
 from warpline.rulekit import Context, Draft
-from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order
+from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms
 from warpline.rules.unfused_elementwise import UnfusedElementwise
 
 SCRIPT = """\
@@ -134,3 +135,36 @@ def test_idle_time_of_a_function_s_lines_is_evidence() -> None:
     of_gate = {draft.line: draft for draft in UnfusedElementwise().find(idle)}[1]
     assert [one.value for one in of_gate.evidence if one.metric == "idle while launching"] == [4.0]
     assert not [one for one in found()[1].evidence if one.metric == "idle while launching"]
+
+
+def test_other_kernels_at_its_lines_are_evidence_beside_the_passes() -> None:
+    """The rolls of a stencil are no elementwise kernels by name, and compiled code has none of them."""
+    run = context()
+    rolled = tuple(replace(cost, step_ms=7.0, device_ms=7.0) for cost in run.profile.lines)
+    of_gate = {
+        draft.line: draft
+        for draft in UnfusedElementwise().find(Context(replace(run.profile, lines=rolled), run.text))
+    }[1]
+    assert {one.metric: one.value for one in of_gate.evidence if one.unit == "ms"} == {
+        "elementwise kernels": 8.0,
+        "other work there": 6.0,
+    }
+    assert "What else these lines do" in of_gate.message
+    assert "What else these lines do" not in found()[1].message
+
+
+def test_what_a_line_without_kernels_calls_is_compiled_as_well() -> None:
+    run = context()
+    lines = tuple(replace(cost, kernels=()) if cost.line == 6 else cost for cost in run.profile.lines)
+    bare = Context(replace(run.profile, lines=lines), run.text)
+    draft = {draft.line: draft for draft in UnfusedElementwise().find(bare)}[5]
+    assert isinstance(draft.change, Replace)
+    assert [line for _, line in draft.change.places] == [2, 3, 6, 7, 8]
+    assert draft.cost_ms == 16
+
+
+def test_a_product_at_its_lines_is_no_evidence() -> None:
+    run = context()
+    product = Op("aten::mm", "forward", 1.0, 3.0, 3.0, launches=1.0)
+    lines = [replace(cost, ops=(product,)) for cost in run.profile.lines]
+    assert reached_ms(lines) == len(lines) * (4.0 - 3.0)

@@ -8,8 +8,9 @@ import libcst as cst
 
 from warpline.model import costs as figures
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below
+from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.context import Context
+from warpline.rulekit.kernels import is_product
 from warpline.syntax.source import Source
 
 #: Turns of a loop up to which a function is compiled.
@@ -17,14 +18,24 @@ MOST_TURNS = figures.bound("turns-compiled")
 
 
 def in_order(context: Context, costs: Sequence[LineCost]) -> list[LineCost]:
-    """The lines of a function as they run, each after the lines of the functions that it calls."""
-    own = {cost.place for cost in costs}
+    """The lines of a function as they run, each after the lines of the functions that it calls; also of its
+    lines without a kernel that call another."""
+    own, functions = {cost.place for cost in costs}, {function_of(cost) for cost in costs}
+    calling = [one for one in context.profile.lines if one.called and function_of(one) in functions]
     found: dict[tuple[str, int], LineCost] = {}
-    for cost in sorted(costs, key=lambda cost: cost.line):
+    for cost in sorted([*costs, *calling], key=lambda cost: cost.line):
         inner = [line for line in below(context, cost) if line.place not in own]
         for line in (*sorted(inner, key=lambda line: line.place), cost):
             found.setdefault(line.place, line)
     return list(found.values())
+
+
+def reached_ms(inside: Sequence[LineCost]) -> float:
+    """The time of lines that are compiled, without their matrix products, which stay."""
+    return sum(
+        max(0.0, cost.step_ms - sum(op.device_ms for op in cost.ops if is_product(op.name) and op.launches))
+        for cost in inside
+    )
 
 
 def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> int | None:

@@ -4,7 +4,7 @@
 
 Finds functions whose elementwise and reduction kernels take a measurable part of the step, except known
 formulas, which have their own rules. The fix compiles the function. If a step's operators were recorded,
-only operators that the function itself calls count, not torch's own layers and autocast's casts.
+only those that the function itself calls count, not torch's own layers and autocast's casts.
 
 ## Why is this slow
 
@@ -155,7 +155,7 @@ from warpline.model.change import Change, CompiledCalls, Replace, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms
-from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, unrolled
+from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms, unrolled
 from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing, is_compiled
 from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
@@ -195,7 +195,6 @@ class UnfusedElementwise(Rule):
             spent = passes_ms(runs)
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
-            hottest = max(together, key=lambda cost: cost.step_ms)
             step = next((one for one in steps(context) if source.inside(one.backward, function)), None)
             nothing = compiled_for_nothing(context, step)
             if step is not None and nothing is None and is_compiled(context):
@@ -205,7 +204,7 @@ class UnfusedElementwise(Rule):
             broken = breaks_at(context, source, function) if step is None else None
             own = len(kernels)
             change: Change | None = None
-            idle = 0.0
+            idle = rest = 0.0
             if step is None and broken is None:
                 inside = [one for one in in_order(context, costs) if one.place not in told]
                 runs = [run for run in runs_of(inside, recorded) if run.passes >= _PASSES]
@@ -214,9 +213,9 @@ class UnfusedElementwise(Rule):
                 if not kernels or not context.matters(spent):
                     continue  # a product in what it calls lies between its passes
                 calls, whole = calls_of(costs), tuple((one.file, one.line) for one in inside)
-                # Compiled code also launches less.
-                waited = sum(map(launching_ms, inside))
+                waited = sum(map(launching_ms, inside))  # compiled code also launches less
                 idle = waited if context.matters(waited) else 0.0
+                rest = reached_ms(inside) - spent - idle
                 change = Replace(COMPILED, whole, _compiled(runs, calls), ("", str(round(calls))))
             elif broken is None:
                 change = _compiled(runs, 1.0)
@@ -228,13 +227,15 @@ class UnfusedElementwise(Rule):
                 "elementwise and reduction kernels, which take {spent} ({share}). torch.compile "
                 "would fuse them into a few."
                 + (" The device is idle for {idle} at these lines while the host launches." if idle else "")
+                + (" What else these lines do takes {rest}." if context.matters(rest) else "")
                 + (f" {NOTHING_COMPILED}" if nothing is not None else ""),
                 {
                     "calls": count("elementwise kernels", round(sum(k.count for k in kernels)), "per step"),
                     **context.spent("elementwise kernels", spent),
                     **({"idle": ms("idle while launching", idle)} if idle else {}),
+                    **({"rest": ms("other work there", rest)} if context.matters(rest) else {}),
                 },
-                cause=hottest.place,
+                cause=max(together, key=lambda cost: cost.step_ms).place,
                 cost_ms=spent,
                 saving_ms=saving,
                 severity="information" if context.share(saving) >= _WORTH_COMPILING else "hint",
