@@ -133,7 +133,7 @@ def _work(
     """What is timed. ``written``: inputs that get a copy of their own each time."""
 
     def forward() -> Any:
-        return function(*inputs)  # of which none requires a gradient
+        return function(*inputs)  # no input requires a gradient here
 
     def both() -> Any:
         mine = [one.clone() if at in written else one for at, one in enumerate(inputs)]
