@@ -37,6 +37,26 @@ def without_graph(context: Context, place: tuple[str, int]) -> Fix:
     return edits.fix("Wrap this in torch.no_grad()", "unsafe")
 
 
+def only_draws(source: Source, line: int) -> bool:
+    """Whether the statement at ``line`` only draws from torch's distributions. What those compute of their
+    parameters is recorded in any mode (``torch.distributions.utils.lazy_property``): no edit changes it."""
+    statement = source.statement_at(line)
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    scope = source.enclosing(statement, cst.FunctionDef)
+    names = [name.rpartition(".") for name in _parts_called(source, statement)]
+    return bool(names) and all(
+        method == "sample" and _is_distribution(source, source.assigned(holder, scope))
+        for holder, _, method in names
+    )
+
+
+def _is_distribution(source: Source, values: list[cst.BaseExpression]) -> bool:
+    made = [source.returned(value) or value for value in values]
+    names = [source.name(one.func) if isinstance(one, cst.Call) else "" for one in made]
+    return bool(names) and all(name.startswith("torch.distributions.") for name in names)
+
+
 def in_inference_mode(place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> Fix:
     """The loop under ``torch.inference_mode()``, or the function with it as a decorator. Raises Refused."""
     if place is None:

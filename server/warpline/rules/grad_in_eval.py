@@ -148,6 +148,20 @@ error = (scores - labels).abs().mean()
 #^ cost step_ms=1 cpu_ms=1 nodes=3 unused_nodes=3; op aten::abs count=3 cpu_ms=1
 ```
 
+Draws from a distribution, which records what it computes of its parameters in any mode:
+
+```python
+#> flags grad_enabled_in_step=true
+from torch.distributions import Categorical
+
+def act(policy, state):
+    chances = Categorical(logits=policy(state))
+    #^ cost step_ms=9 cpu_ms=8 backward_ms=4 nodes=30; op aten::linear count=10 cpu_ms=4
+    action = chances.sample()
+    #^ cost step_ms=5 cpu_ms=5 nodes=80 unused_nodes=80; op aten::softmax count=40 cpu_ms=5
+    return action, chances.log_prob(action)
+```
+
 ## Fix safety
 
 Unsafe: values stay the same, but tensors made in inference mode cannot be used by a later backward pass.
@@ -167,7 +181,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.calling import MOSTLY, Function, below, callers, evaluated_at, function_of, records_at
-from warpline.rulekit.ungraphed import in_inference_mode, without_graph
+from warpline.rulekit.ungraphed import in_inference_mode, only_draws, without_graph
 from warpline.rulekit.unheld_drafts import for_nobody, frozen
 from warpline.syntax.source import Source
 
@@ -234,6 +248,8 @@ def _never_visited(context: Context) -> Iterator[Draft]:
         if not context.matters(host):
             continue
         place = max(costs, key=lambda cost: cost.total_unused_nodes)
+        if only_draws(context.source(place.file), place.line):
+            continue
         hottest = max(below(context, place), key=lambda cost: cost.unused_nodes)
         nodes = round(sum(cost.total_unused_nodes for cost in costs))
         yield context.draft(
