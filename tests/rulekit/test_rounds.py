@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
 from warpline.rulekit.rounds import rounds
@@ -53,3 +55,44 @@ def test_a_function_that_two_lines_of_a_round_call_counts_once() -> None:
     )
     (one,) = rounds(Context(replace(example.profile, lines=costs), texts(example)))
     assert sorted(cost.line for cost in one.costs) == [2, 7, 8]
+
+
+WRITTEN = """\
+for step in range(100):
+    i = 0
+    {head}
+        {body}  #> cost step_ms=9 calls=200; op aten::select count=200 cpu_ms=1
+        #^ op aten::sort count=200 cpu_ms=8
+"""
+
+
+def heads(head: str, body: str) -> list[int]:
+    """Of each loop, the line it begins on."""
+    example = read_example(WRITTEN.format(head=head, body=body))
+    found = rounds(Context(example.profile, texts(example)))
+    return [one.source.line(one.loop) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("for i in range(len(x)):", "out[i] = torch.sort(x[i])"),
+        ("while i < len(x):", "out.append(torch.sort(x[i]))"),
+        ("while i < len(x) and open_:", "out[:, i] = torch.sort(x[:, i])"),
+    ],
+)
+def test_a_loop_that_stores_by_its_number_is_no_recurrence(head: str, body: str) -> None:
+    assert heads(head, body) == [3]
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("for i in range(len(x)):", "out[i] = cell(x[i], out[i - 1])"),
+        ("for i in range(len(x)):", "h[:], extra = cell(x[i], h)"),
+        ("while i < len(x):", "h = cell(x[i], h)"),
+        ("while i < len(x):", "loss(x[i]).backward()"),
+    ],
+)
+def test_what_needs_the_round_before_or_trains_stays_a_loop(head: str, body: str) -> None:
+    assert heads(head, body) == []

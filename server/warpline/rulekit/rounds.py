@@ -1,4 +1,4 @@
-"""Loops that work on one piece of a tensor per iteration: ``for`` statements, comprehensions and ``map``."""
+"""Loops that work on one piece of a tensor per iteration: statements, comprehensions and ``map``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from warpline.rulekit.terms import descend
 from warpline.syntax.source import Source
 
 Comprehension = cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp
-Loop = cst.For | Comprehension | cst.Call  # a call of ``map``
+Statement = cst.For | cst.While
+Loop = Statement | Comprehension | cst.Call  # a call of ``map``
 Often = dict[tuple[str, int], dict[str, int]]  # by line: calls of each operator
 
 #: Loops with fewer rounds are not reported.
@@ -68,11 +69,11 @@ def rounds(context: Context) -> Iterator[Rounds]:
         given = [one for one in costs if _hands_over(source, loop, one.line)]
         called = dict.fromkeys(line for one in given for line in _called(context, one))
         costs += [line for line in called if line not in costs]
-        count = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded)
-        whole = 0 if count >= LEAST_ROUNDS else _again(context, costs)
-        count = max(count, whole)
+        count, whole = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded), False
+        if count < LEAST_ROUNDS:
+            count, whole = _again(context, costs)
         if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
-            yield Rounds(source, loop, costs, count, whole > 0)
+            yield Rounds(source, loop, costs, count, whole)
 
 
 def _called(context: Context, cost: LineCost) -> list[LineCost]:
@@ -93,10 +94,10 @@ def _hands_over(source: Source, loop: Loop, line: int) -> bool:
     )
 
 
-def _again(context: Context, costs: list[LineCost]) -> int:
-    """Rounds that each work on the same tensors, by the recorded step."""
+def _again(context: Context, costs: list[LineCost]) -> tuple[int, bool]:
+    """Rounds by the recorded step, and whether each works on the whole of the same tensors."""
     graph = whole_graph(context.profile.facts.dataflow)
-    return repeated(graph, {cost.place for cost in costs}, LEAST_ROUNDS) if graph is not None else 0
+    return repeated(graph, {cost.place for cost in costs}, LEAST_ROUNDS) if graph is not None else (0, False)
 
 
 def piecework_ms(cost: LineCost) -> float:
@@ -108,11 +109,6 @@ def piecework_ms(cost: LineCost) -> float:
         if op.name in _PIECE | _PIECES or (op.phase == "backward" and op.name in _WHOLE_GRADIENT)
     )
     return min(spent, cost.device_ms)
-
-
-def takes_piece(cost: LineCost) -> bool:
-    """Whether the line itself takes a piece of a tensor in each round."""
-    return any(name in _PIECE and often >= LEAST_ROUNDS for name, often in _often(cost).items())
 
 
 def _often(cost: LineCost, recorded: Often | None = None) -> dict[str, float]:
@@ -150,10 +146,8 @@ def _around(source: Source, line: int) -> Loop | None:
     if inner:
         return min(inner, key=lambda node: _lines(source, node))
     statement = source.statement_at(line)
-    if isinstance(statement, cst.For):
-        return statement
-    around = source.loops(statement) if statement is not None else []
-    return around[0] if around and isinstance(around[0], cst.For) else None
+    around = source.loops_from(statement) if statement is not None else []
+    return around[0] if around else None
 
 
 def _lines(source: Source, node: cst.CSTNode) -> int:
@@ -168,7 +162,7 @@ def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:
         (often for cost in costs for name, often in _often(cost).items() if name not in _PIECES), default=0.0
     )
     for cost in costs:
-        if isinstance(loop, cst.For) and cost.line != head:
+        if isinstance(loop, Statement) and cost.line != head:
             continue
         for op in cost.ops:
             if op.name == "aten::unbind" and op.shapes and op.shapes[0]:
@@ -193,21 +187,24 @@ def _indexed(source: Source, loop: Loop, costs: list[LineCost], recorded: Often)
             often
             for cost in costs
             for name, often in _often(cost, recorded).items()
-            if name in _PIECE and (cost.line in lines or not isinstance(loop, cst.For))
+            if name in _PIECE and (cost.line in lines or not isinstance(loop, Statement))
         ),
         default=0.0,
     ) if lines else 0.0  # fmt: skip
 
 
 def _target(loop: Loop) -> cst.CSTNode:
-    """What a round gets its piece as; of ``map`` all of the function that gets it."""
+    """What a round gets its piece as, or by: of ``map`` all of the function that gets it, of ``while`` its
+    condition."""
     if isinstance(loop, cst.Call):
         return loop.args[0].value
+    if isinstance(loop, cst.While):
+        return loop.test
     return loop.target if isinstance(loop, cst.For) else loop.for_in.target
 
 
 def _body(loop: Loop) -> cst.CSTNode:
-    return loop.body if isinstance(loop, cst.For) else loop
+    return loop.body if isinstance(loop, Statement) else loop
 
 
 def _trains(source: Source, loop: Loop) -> bool:
@@ -217,9 +214,10 @@ def _trains(source: Source, loop: Loop) -> bool:
 
 def _recurrent(loop: Loop) -> bool:
     """Whether a round hands what the one before gave to a call (``h = cell(x[i], h)``): no whole
-    tensor can take the place of such rounds."""
+    tensor can take the place of such rounds. Its number (``out[i] = f(x[i])``) is nothing that it gave."""
+    own = {name.value for name in descend(_target(loop), cst.Name)}
     for assign in descend(_body(loop), cst.Assign):
-        targets = {name.value for item in assign.targets for name in descend(item.target, cst.Name)}
+        targets = {name.value for item in assign.targets for name in descend(item.target, cst.Name)} - own
         given = (arg for call in descend(assign.value, cst.Call) for arg in call.args)
         if targets & {name.value for arg in given for name in descend(arg, cst.Name)}:
             return True

@@ -28,6 +28,8 @@ def at_once(found: Rounds) -> Fix:
             "iterations at once, or combine rows by their number with `index_add_` or "
             "`scatter_reduce_`"
         )
+    if isinstance(loop, cst.While):
+        raise Refused("the condition of the `while` may end it early: work on the whole tensor by hand")
     if not isinstance(loop, cst.For):
         raise Refused(
             "the loop is one expression: call its function with the whole tensor, or use `torch.vmap`"

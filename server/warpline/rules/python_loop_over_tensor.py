@@ -20,9 +20,9 @@ import torch
 
 def scale(x, low, high):
     rows = []
-    for i in range(x.size(0)):
+    for i in range(x.size(0)):  #> found
         rows.append((x[i] - low) / (high - low))
-        #^ found; cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
+        #^ cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
     y = torch.stack(rows)
     return y
 ```
@@ -43,9 +43,9 @@ Iterations that depend on one another are not edited:
 
 ```python
 def scan(x, state):
-    for t in range(x.shape[0]):
+    for t in range(x.shape[0]):  #> found
         state = 0.9 * state + x[t]
-        #^ found; cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
+        #^ cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
     return state
 ```
 
@@ -61,10 +61,10 @@ A loop over the images of a tensor:
 def set_loss(boxes, kinds, wanted):
     total = []
     for i, target in enumerate(wanted):
-        #^ op aten::unbind count=1 shapes=[[64,100]] cpu_ms=0.1; cost step_ms=0.2 cpu_ms=0.2
+        #^ found; op aten::unbind count=1 shapes=[[64,100]] cpu_ms=0.1; cost step_ms=0.2 cpu_ms=0.2
         near = F.l1_loss(boxes[i], wanted[i])
         right = F.cross_entropy(kinds[i], target)
-        #^ found; cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::nll_loss count=64 cpu_ms=5
+        #^ cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::nll_loss count=64 cpu_ms=5
         total.append(near + right)
     return torch.stack(total).mean()
 ```
@@ -82,9 +82,9 @@ import torch
 
 def pooled(rows, spans):
     parts = []
-    for start, end in spans:
+    for start, end in spans:  #> found
         parts.append(rows[:, start:end].amax(1))
-        #^ found; cost step_ms=9 cpu_ms=9 device_ms=1 calls=40 launches=40; op aten::amax count=7 cpu_ms=8
+        #^ cost step_ms=9 cpu_ms=9 device_ms=1 calls=40 launches=40; op aten::amax count=7 cpu_ms=8
         #^ op aten::slice count=5 shapes=[[64,30]]; op aten::slice count=5 shapes=[[64,31]]
         #^ op aten::slice count=6 shapes=[[64,32]]
     return torch.cat(parts)
@@ -174,7 +174,7 @@ from functools import partial
 
 from warpline.model.change import Change, Replace, Scale, Together
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.rounds import Rounds, piecework_ms, rounds, takes_piece
+from warpline.rulekit.rounds import Rounds, piecework_ms, rounds
 from warpline.rulekit.vectorised import at_once
 
 #: Kernels that take less are all launch and tail (see ``warpline.simulate.changes``).
@@ -199,14 +199,8 @@ class PythonLoopOverTensor(Rule):
                 continue
             # A kernel this short takes as long for one piece as for many.
             short = context.on_gpu and launches > 0 and device / launches < SHORT_MS
-            first, last = found.source.span(found.loop)
-            inside = context.costs_within(found.source.path, first[0], last[0])
-            hottest = max(
-                [cost for cost in costs if cost in inside] or costs,
-                key=lambda cost: (not found.whole and takes_piece(cost), cost.step_ms),
-            )
             yield context.draft(
-                hottest.place,
+                found.source.place(found.loop),
                 f"A Python loop works on {_WHOLE if found.whole else _SLICES}: {{rounds}} iterations and "
                 "{calls} operations a step, which take {spent} ({share}).",
                 {
@@ -214,6 +208,7 @@ class PythonLoopOverTensor(Rule):
                     "calls": count("operations in the loop", round(calls), "per step"),
                     **context.spent("loop over a tensor", spent),
                 },
+                cause=max(costs, key=lambda cost: cost.step_ms).place,
                 cost_ms=spent,
                 saving_ms=spent * (1 - 1 / found.count),
                 change=_change(found, short, pieces),

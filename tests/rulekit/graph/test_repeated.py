@@ -17,10 +17,12 @@ ROWS, LABELS = torch.randn(64, 8), torch.randint(0, 12, (64,))
 LAYERS = [torch.nn.Linear(8, 8) for _ in range(12)]
 
 
-def rounds(act: Callable[[], Any]) -> int:
-    """As if the whole of this file were the loop's lines."""
-    lines = range(1, len(Path(__file__).read_text().splitlines()) + 1)
-    return repeated(recorded(act), {(__file__, line) for line in lines}, least=8)
+def rounds(act: Callable[[], Any]) -> tuple[int, bool]:
+    """As if all of this file but what is ``# above`` were the loop's lines. The count, and whether of the
+    whole tensors."""
+    lines = enumerate(Path(__file__).read_text().splitlines(), 1)
+    own = {(__file__, line) for line, text in lines if not text.endswith("# above")}
+    return repeated(recorded(act), own, least=8)
 
 
 def means_by_label() -> Any:
@@ -44,7 +46,56 @@ def added_up() -> Any:
 
 @pytest.mark.parametrize("act", [means_by_label, frequencies, added_up])
 def test_the_same_tensors_with_another_number_each_round(act: Callable[[], Any]) -> None:
-    assert rounds(act) >= 10
+    count, whole = rounds(act)
+    assert count >= 10
+    assert whole
+
+
+def pairs_of_columns() -> Any:
+    columns = ROWS.unbind(1)
+    return torch.stack([(columns[i] * columns[j]).sum() for i in range(8) for j in range(i)])
+
+
+def windows_taken_first() -> Any:
+    windows = [ROWS[at : at + 4] for at in range(0, 40, 4)]  # above
+    found = []
+    while windows:
+        window = windows.pop().abs()
+        found.append(torch.tanh(window + 1) - window.mean(0))
+    return torch.cat(found)
+
+
+def one_layer_for_all_pieces() -> Any:
+    return [LAYERS[0](piece) for piece in ROWS.split(4)]
+
+
+@pytest.mark.parametrize("act", [pairs_of_columns, windows_taken_first, one_layer_for_all_pieces])
+def test_another_piece_each_round_wherever_it_was_taken(act: Callable[[], Any]) -> None:
+    count, whole = rounds(act)
+    assert count >= 8
+    assert not whole
+
+
+def one_layer_for_each_piece() -> Any:
+    return [layer(piece) for layer, piece in zip(LAYERS, ROWS.split(4), strict=False)]
+
+
+def a_scan_over_pieces() -> Any:
+    level, found = torch.zeros(8), []
+    for piece in ROWS.unbind(0):
+        level = torch.tanh(level * 0.9) * piece
+        found.append(level)
+    return found
+
+
+def few_pieces() -> Any:
+    query, key, value = ROWS.repeat(1, 3).chunk(3, 1)
+    return [torch.tanh(one) for one in (query, key, value)]
+
+
+def tensors_that_are_no_pieces() -> Any:
+    rows = [torch.randn(4) for _ in range(12)]
+    return [torch.tanh(row) for row in rows]
 
 
 def one_layer_for_each_label() -> Any:
@@ -66,6 +117,18 @@ def few() -> Any:
     return [k == LABELS for k in range(4)]
 
 
-@pytest.mark.parametrize("act", [one_layer_for_each_label, needs_the_round_before, the_same_each_time, few])
+@pytest.mark.parametrize(
+    "act",
+    [
+        one_layer_for_each_label,
+        needs_the_round_before,
+        the_same_each_time,
+        few,
+        one_layer_for_each_piece,
+        a_scan_over_pieces,
+        few_pieces,
+        tensors_that_are_no_pieces,
+    ],
+)
 def test_other_loops(act: Callable[[], Any]) -> None:
-    assert rounds(act) == 0
+    assert rounds(act) == (0, False)
