@@ -87,12 +87,14 @@ def test_recomputation_is_a_phase_of_its_line(tmp_path: Path) -> None:
     run.line(36, 10, "Net.forward", AUTOGRAD)
     run.op("aten::mm", 40, 10, AUTOGRAD, seq=0)
     run.kernel(100, 60, launched=42, tid=AUTOGRAD)
+    run.op("aten::relu", 55, 10, AUTOGRAD, seq=1)
     run.line(75, 0, tid=AUTOGRAD)
     run.op("MmBackward0", 80, 30, AUTOGRAD, seq=7, fwd=1)
     run.kernel(200, 30, launched=85, tid=AUTOGRAD)
     profile = run.profile()
     assert at_line(profile, 10).recompute_ms == approx(0.06)
     assert at_line(profile, 10).backward_ms == approx(0.03)
+    assert at_line(profile, 10).unused_nodes == 0  # its graph is not kept
 
 
 def test_several_steps_are_a_mean(tmp_path: Path) -> None:

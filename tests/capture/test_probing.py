@@ -89,6 +89,12 @@ QUESTIONS = (
     Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "channels_last")),
     Question("convolution", FILTERS, ("2x2", "0x0", "1x1", "1", "bf16"), backward=True),
     Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "benchmark")),
+    Question(
+        "convolution",
+        (Tensor((2, 4, 16), "double"), Tensor((4, 4, 3), "double")),
+        ("2", "1", "1", "1", "fp32"),
+        backward=True,
+    ),
     Question("convolution", (Tensor((2, 4, 16)), Tensor((4, 1, 3))), ("1", "2", "2", "4", "bf16")),
     *(
         Question("loop", SMALL, (name, "6"), backward=True)

@@ -194,6 +194,40 @@ def test_complex_numbers_of_double_precision_are_asked_about() -> None:
     assert informed(found, change, {short: answered(short, 1.0)}) == (change, False)
 
 
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_convolutions_of_double_precision_are_asked_about_on_a_cpu(kind: str) -> None:
+    """There the operator that is called hands its work on, as images of a height of one."""
+    pair = (64, 24, 128), (48, 24, 7)
+    doubles = ("double",) * 2
+    words = ("", "", "", "[2]", "[3]", "[1]", "False", "[0]", "1")
+    found = run(
+        Op("aten::convolution", "forward", 1.0, 0.1, 9.0, pair, doubles, values=words),
+        Op("aten::_slow_conv2d_forward", "forward", 1.0, 8.0, 9.0, ((64, 24, 1, 128),), doubles[:1]),
+        Op(
+            "aten::convolution_backward",
+            "backward",
+            1.0,
+            0.1,
+            19.0,
+            ((64, 48, 64), *pair),
+            (*doubles, "double"),
+        ),
+        Op("aten::_slow_conv2d_backward", "backward", 1.0, 18.0, 19.0, ((64, 48, 1, 64),), doubles[:1]),
+        Op("aten::relu", "forward", 1.0, 2.0, 2.0, ((64, 48, 64),), doubles[:1]),
+        kind=kind,
+    )
+    if kind != "cpu":
+        found = replace(found, lines=tuple(replace(cost, launches=4.0) for cost in found.lines))
+    asked = questions(found, Replace("narrower", (PLACE,), OTHERWISE))
+    of_images = [one for one in asked if one.kind == "convolution"]
+    if kind != "cpu":
+        assert of_images == []
+        return
+    tensors = tuple(Tensor(shape, "double") for shape in pair)
+    assert of_images == [Question("convolution", tensors, ("2", "3", "1", "1", "fp32"), backward=True)]
+    assert [one.tensors[0].shape for one in asked if one.kind == "narrower"] == [(64, 48, 64)]
+
+
 def spelled(own_ms: float, calls: float, kind: str = "cuda") -> Fuse:
     """What comes of a loss whose line runs ``calls`` times a step and takes ``own_ms`` in all. The usual
     spelling takes 1 ms a call, and the fused one 0.5 ms."""

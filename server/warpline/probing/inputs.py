@@ -29,6 +29,9 @@ MOST_ROUNDS = 100
 #: Answers have to cover this share of the time that they are about; the rest counts like them.
 COVERED = figures.bound("probed-share")
 
+#: Operators with all of a convolution's time among what they call.
+_WHOLE_CONVOLUTION = ("aten::convolution", "aten::convolution_backward")
+
 #: What a replacement is asked about, each with a number in proportion to its time.
 Weighted = list[tuple[Question, float]]
 #: ``(kind, its options, the lines' costs)``
@@ -184,7 +187,7 @@ def convolved(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weigh
     for pair, words, op in convolutions(costs):
         question = Question(by, pair, (*words, *options), backward)
         found[question] = found.get(question, 0.0) + op.device_ms
-    return sorted(found.items(), key=lambda item: -item[1])[: 2 * MOST]
+    return _longest(found)
 
 
 def convolutions(costs: Iterable[LineCost]) -> list[tuple[tuple[Tensor, Tensor], tuple[str, ...], Op]]:
@@ -241,33 +244,41 @@ def looped(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted
 def odd(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
     """Products in which the size to be padded occurs."""
     size = int(options[0])
-    found: dict[tuple[Tensor, ...], float] = {}
+    found: dict[Question, float] = {}
     for pair, op in products(costs):
         if any(size in one.shape[-2:] for one in pair):
-            found[pair] = found.get(pair, 0.0) + op.device_ms
-    return _longest(by, options, found)
+            question = Question(by, pair, options)
+            found[question] = found.get(question, 0.0) + op.device_ms
+    return _longest(found)
 
 
 def doubles(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
-    """What is computed in float64: products, and everything else by its first such input."""
-    found: dict[tuple[Tensor, ...], float] = {}
-    multiplied = {id(op) for _, op in products(costs)}
-    for pair, op in products(costs):
-        if pair[0].dtype in DOUBLE:
-            found[pair] = found.get(pair, 0.0) + op.device_ms
-    for cost in costs:
-        for op in cost.ops:
-            inputs = (tensor(op, at, DOUBLE) for at in range(2) if id(op) not in multiplied)
-            given = next((one for one in inputs if one is not None and op.device_ms > 0), None)
-            if given is not None:
-                alone = (Tensor(given.shape, given.dtype),)
-                found[alone] = found.get(alone, 0.0) + op.device_ms
-    return _longest(by, options, found)
+    """What is computed in float64: products, on a CPU convolutions, and all else by its first such input.
+
+    On a CPU a convolution's operator hands its work to others, of other shapes; its whole time counts.
+    """
+    found: dict[Question, float] = {}
+    on_host = not any(cost.launches for cost in costs)
+    convolved = convolutions(costs) if on_host else []
+    for pair, words, op in convolved:
+        if pair[0].dtype in DOUBLE and op.name in _WHOLE_CONVOLUTION:
+            question = Question("convolution", pair, (*words, "fp32"), differentiated(costs))
+            found[question] = found.get(question, 0.0) + op.cpu_ms
+    multiplied = {id(op): pair for pair, op in products(costs)}
+    for op in (op for cost in costs for op in cost.ops if op.device_ms > 0):
+        if convolved and "conv" in op.name:
+            continue
+        inputs = (tensor(op, at, DOUBLE) for at in range(2))
+        given = next((one for one in inputs if one is not None), None)
+        tensors = multiplied.get(id(op)) or ((Tensor(given.shape, given.dtype),) if given is not None else ())
+        if tensors and tensors[0].dtype in DOUBLE:
+            question = Question(by, tensors, options)
+            found[question] = found.get(question, 0.0) + op.device_ms
+    return _longest(found)
 
 
-def _longest(by: str, options: tuple[str, ...], times: dict[tuple[Tensor, ...], float]) -> Weighted:
-    most = sorted(times.items(), key=lambda item: -item[1])[: 2 * MOST]
-    return [(Question(by, tensors, options), spent) for tensors, spent in most]
+def _longest(found: dict[Question, float]) -> Weighted:
+    return sorted(found.items(), key=lambda item: -item[1])[: 2 * MOST]
 
 
 def _asked(

@@ -2,13 +2,15 @@
 
 ## What it does
 
-Adds up the device time of operations on float64 tensors, and points to the line that makes them
+Adds up the time of operations on float64 tensors, and points to the line that makes them
 float64: `.double()`, `torch.float64`, a NumPy array.
 
 ## Why is this slow
 
 Float64 needs twice the memory traffic of float32 and cannot use the fast tensor cores. On all but the
-largest GPUs its rate is 1/32 to 1/64 of float32's. It is often unintended: NumPy computes in float64 by
+largest GPUs its rate is 1/32 to 1/64 of float32's. On a CPU a vector register holds half as many numbers, and
+convolutions lack their fast kernels. What float32 saves is measured on this machine where that can be tried.
+Float64 is often unintended: NumPy computes in float64 by
 default, and operations that mix float64 and float32 tensors give float64.
 
 ## Example
@@ -114,13 +116,38 @@ for step in range(400):
     near = torch.cdist(places, places)
 ```
 
-## Near misses
+## Example
 
-On a CPU, where float64 only costs memory traffic:
+On a CPU:
 
 ```python
 #> device kind=cpu capability=None multiprocessors=0
-y = x.double() @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=double,double
+import torch
+
+model = Net().double()  #> found
+for x in loader:
+    y = model(x.to(torch.double))
+    #^ cost device_ms=20 cpu_ms=20; op aten::mm device_ms=20 dtypes=double,double shapes=[[256,256],[256,256]]
+```
+
+## Use instead
+
+```python
+import torch
+
+model = Net().float()
+for x in loader:
+    y = model(x.to(torch.float32))
+```
+
+## Near misses
+
+On a CPU, for a metric:
+
+```python
+#> device kind=cpu capability=None multiprocessors=0
+loss = criterion(model(x), y)  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
+total += loss.detach().double()  #> cost device_ms=0.1; op aten::add device_ms=0.1 dtypes=double,double
 ```
 
 A sum of a few numbers:
@@ -176,7 +203,6 @@ _CAST = {"bfloat16": "bf16", "float16": "fp16"}
 
 class Float64OnDevice(Rule):
     area = "precision"
-    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         compiled = {kernel.name for kernel in context.profile.facts.compiled_kernels if kernel.double}

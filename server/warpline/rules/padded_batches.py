@@ -3,7 +3,8 @@
 ## What it does
 
 Reads what the embeddings of one step look up: batches of token numbers, in which one value fills the
-beginning or the end of most rows; and the masks that attention and losses read, which hide as much of rows of
+beginning or the end of most rows; what recurrent layers read: series of numbers, which the same features fill
+up to one length; and the masks that attention and losses read, which hide as much of rows of
 different lengths. It finds the steps in which the lines that work on such a batch spend a
 noticeable time on padding. It counts the padding of one step only and does not know the cost of a shorter
 batch, so the gain is an upper bound.
@@ -30,6 +31,24 @@ for ids, labels in loader:
 Pad each batch only to its own longest row (`pad_sequence` in a `collate_fn`, `padding="longest"`), and put
 rows of similar length into one batch (a sampler that sorts by length, `group_by_length=True` of the Trainer).
 Several short rows can also share one (packing).
+
+## Example
+
+Series of different lengths:
+
+```python
+#> steps step_ms=40
+for series, lengths in batches:
+    x = pad_sequence(series, batch_first=True)
+    states, _ = rnn(x)
+    #^ found; padding rows=32 columns=200 padded=4200 shared=0 series=true
+    #^ cost step_ms=30 device_ms=30; op aten::mm count=200 device_ms=30 shapes=[[32,64],[64,192]]
+    loss = criterion(head(states[range(32), lengths - 1]))
+```
+
+## Use instead
+
+The same; or `pack_padded_sequence`, which computes no padding.
 
 ## Near misses
 
@@ -87,6 +106,8 @@ class PaddedBatches(Rule):
         if worst is None or _share(worst) < LEAST_SHARE:
             return
         worked = _worked(graph_of(flow), worst)
+        if worst.series and 0 <= worst.site < len(flow.sites):  # its operators see one column at a time
+            worked[flow.sites[worst.site].place] = 1.0
         costs = context.costs(worked)
         spent = sum(cost.step_ms * worked[cost.place] for cost in costs) * _share(worst)
         site = flow.sites[worst.site] if 0 <= worst.site < len(flow.sites) else None

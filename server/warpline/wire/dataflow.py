@@ -50,6 +50,7 @@ class Padding:
     padded: int  # elements of all rows that are padding
     shared: int  # columns that are padding in every row
     mask: bool = False
+    series: bool = False  # numbers that a recurrent layer reads
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,9 @@ class Memory:
 
     peak_bytes: float | None = None
     growth_bytes_per_step: float | None = None
+    free_bytes: float | None = None  # of the host: at the process's peak, and within a container's limit
     reserved_bytes: float | None = None  # these and the next: with a device only
     allocated_bytes: float | None = None
-    free_bytes: float | None = None
     total_bytes: float | None = None
     alloc_retries: float | None = None
 

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _TORCH = torch.__path__[0]
 _PLAIN = (bool, int, float)
+#: What torch's recurrent layers call, each with all of its input.
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 
 class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here where types are checked
@@ -107,6 +109,13 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             except Exception as error:
                 self._stop("an operator could not be read (%s)" % type(error).__name__)
         return result
+
+    def read_in_turn(self, series: Any, batch_first: bool, frame: Any) -> None:
+        """Note the input of a recurrent layer, (rows, columns, features), without ``batch_first`` (columns,
+        rows, features)."""
+        if self.running and torch._C._current_graph_task_id() == -1:
+            rows = series if batch_first or series.dim() != 3 else series.transpose(0, 1)
+            self.looked_up.add_series(rows, self.values.read(series), self._site(frame))
 
     def _before(self, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Optional[List[Any]]:
         """The arguments as they are before the call; None in the backward pass."""
@@ -244,6 +253,8 @@ class Recording:
         HigherOrderOperator.__call__ = _without(self.mode, self._call)
         self._ctc_loss = torch.ctc_loss
         torch.ctc_loss = _as_one(self.mode, self._ctc_loss, torch.ops.aten.ctc_loss.Tensor)
+        for name in _RECURRENT:
+            setattr(torch._VF, name, _noted(self.mode, getattr(torch._VF, name)))
         # Not ``__enter__``: it sets flags of Dynamo's that only its own ``__exit__`` takes back.
         _push_mode(self.mode)
 
@@ -258,6 +269,8 @@ class Recording:
             HigherOrderOperator.__call__ = self._call
             torch.ctc_loss = self._ctc_loss
             self._call = self._ctc_loss = None
+            for name in _RECURRENT:
+                delattr(torch._VF, name)
         with contextlib.suppress(Exception):  # an unusual optimizer: left out
             self.mode.unheld = self.mode.values.unheld(self._optimizers() or [])
         with contextlib.suppress(Exception):  # a module that was not set up
@@ -311,6 +324,20 @@ def _as_one(mode: Operators, call: Callable[..., Any], operator: Any) -> Callabl
         return result
 
     return ctc_loss
+
+
+def _noted(mode: Operators, call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` of a recurrent layer, whose input ``mode`` is told: below it there are only its products. A
+    packed input has no padding, and two dimensions."""
+
+    def recurrent(series: Any, *arguments: Any) -> Any:
+        try:
+            mode.read_in_turn(series, bool(arguments[-1]), sys._getframe(1))
+        except Exception as error:
+            mode._stop("an operator could not be read (%s)" % type(error).__name__)
+        return call(series, *arguments)
+
+    return recurrent
 
 
 def leave(mode: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Counts the padding in the indices of embeddings, after the step."""
+"""Counts the padding in the indices of embeddings and in what recurrent layers read, after the step."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ ELSEWHERE = 0.1
 
 
 class LookedUp:
-    """Indices of the step's look-ups. They are read when it is over, since reading waits for the device."""
+    """Indices of the step's look-ups, and series. They are read when it is over, since reading waits for the
+    device."""
 
     def __init__(self) -> None:
-        self._kept: List[Tuple[Any, int, int]] = []  # indices, their value's number, the look-up's site
+        self._kept: List[
+            Tuple[Any, int, int]
+        ] = []  # indices or series, their value's number, the reader's site
 
     def add(self, arguments: Tuple[Any, ...], given: List[Any], site: int) -> None:
         """Note a call of ``aten::embedding(table, indices)``; ``given``: its arguments as recorded."""
@@ -36,13 +39,23 @@ class LookedUp:
         ):
             self._kept.append((indices.detach(), value, site))
 
+    def add_series(self, series: Any, value: int, site: int) -> None:
+        """Note what a recurrent layer reads: a tensor of (rows, columns, features)."""
+        long_enough = series.dim() == 3 and series.shape[0] > 1 and series.shape[1] >= SHORTEST
+        if len(self._kept) < MOST and long_enough and all(known != value for _, known, _ in self._kept):
+            self._kept.append((series.detach(), value, site))
+
     def padding(self) -> Tuple[Padding, ...]:
-        """The padding of each look-up. Waits for the device."""
+        """The padding that each of them has. Waits for the device."""
         found = []
-        for indices, value, site in self._kept:
-            counted = counted_in(indices)
-            if counted is not None:
-                found.append(Padding(value, site, indices.shape[0], indices.shape[1], *counted))
+        for kept, value, site in self._kept:
+            counted, series = _counted(kept), kept.dim() == 3
+            # Series that all end alike may have places for what is to be predicted there.
+            if counted is not None and (counted.rows_differ or not series):
+                rows, columns = kept.shape[:2]
+                found.append(
+                    Padding(value, site, rows, columns, counted.padded, counted.shared, series=series)
+                )
         self._kept.clear()
         return tuple(found)
 
@@ -56,9 +69,17 @@ class Runs(NamedTuple):
 def counted_in(indices: Any) -> Optional[Tuple[int, int]]:
     """``(padded elements, columns that are padding in every row)`` of a 2-d tensor of indices; None if no
     value fills up rows at one end."""
-    ends = [runs_at_end(rows == rows[:, -1].mode().values) for rows in (indices, indices.flip(1))]
-    best = max((one for one in ends if one is not None), default=None)
+    best = _counted(indices)
     return None if best is None else best[:2]
+
+
+def _counted(batch: Any) -> Optional[Runs]:
+    """The same of (rows, columns), or of (rows, columns, features), where the same features fill rows up."""
+    ends = []
+    for rows in (batch, batch.flip(1)):
+        same = rows == rows[:, -1].mode(0).values
+        ends.append(runs_at_end(same if same.dim() == 2 else same.all(-1)))
+    return max((one for one in ends if one is not None), default=None)
 
 
 def runs_at_end(flags: Any) -> Optional[Runs]:

@@ -6,6 +6,8 @@ import sys
 from types import ModuleType
 from typing import Any, Dict, Optional
 
+from ....wire.memory import free_bytes
+
 
 class Kind:
     """``name`` is the contract's word for it, ``torch_name`` what torch calls such a device."""
@@ -42,7 +44,7 @@ class Kind:
         raise NotImplementedError
 
     def memory(self) -> Dict[str, Optional[int]]:
-        """Fields of ``wire.facts.Memory`` that only such a device has: reserved, free and total bytes."""
+        """Fields of ``wire.facts.Memory`` that not every device has: reserved, free and total bytes."""
         return {}
 
     def new_event(self, **options: Any) -> Any:
@@ -83,6 +85,12 @@ class Host(Kind):
                 return int(file.read().split()[1]) * resource.getpagesize()
         except (OSError, ValueError, ImportError):
             return self.peak_bytes()
+
+    def memory(self) -> Dict[str, Optional[int]]:
+        """``free_bytes`` when the process has taken as much as it ever did; nothing where that is unknown."""
+        free = free_bytes()
+        above = max(0, self.peak_bytes() - self.allocated_bytes())  # given back since, and taken again
+        return {} if free is None else {"free_bytes": max(0, free - above)}
 
 
 def _processor() -> str:

@@ -22,9 +22,11 @@ class MemoryWatch:
         """The peak in bytes, and the growth a step over ``steps`` steps."""
         after, device = self.now(), kinds.used(self.torch)
         found = Memory(
-            peak_bytes=device.peak_bytes(), growth_bytes_per_step=(after - self.before) / max(1, steps)
+            peak_bytes=device.peak_bytes(),
+            growth_bytes_per_step=(after - self.before) / max(1, steps),
+            **device.memory(),
         )
-        return replace(found, allocated_bytes=after, **device.memory()) if device.accelerated else found
+        return replace(found, allocated_bytes=after) if device.accelerated else found
 
     def now(self) -> int:
         """Bytes allocated on the device; without one, the process's resident bytes."""

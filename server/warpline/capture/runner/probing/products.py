@@ -14,6 +14,7 @@ from .tensors import leaf, made, with_gradients
 #: A dtype with half the bits, for one of 64 bits a number.
 SINGLE = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 LOWER = {"bf16": torch.bfloat16, "fp16": torch.float16}
+NARROWER = {"fp32": torch.float32, **LOWER}
 
 
 class _Tf32:
@@ -78,7 +79,7 @@ def convolution(question: Question, device: str) -> Pair:
             for one in (image, weight)
         ]
         return Pair(before, with_gradients(question, convolve, turned), tolerance=torch.float16)
-    lower = LOWER[what]
+    lower = NARROWER[what]
     short = [leaf(_as(one.detach(), lower), question) for one in (image, weight)]
     return Pair(before, with_gradients(question, convolve, short), tolerance=lower)
 
