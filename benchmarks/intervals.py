@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
 from warpline.measure import calibration
-from warpline.measure.calibration import TRIED, WAITS, Reading, family, known, reach, with_bounds
+from warpline.measure.calibration import WAITS, Reading, family, is_tried, known, reach, with_bounds
 from warpline.model.report import Basis, Predicted
 
 KNOWN = ROOT / "server/warpline/measure/known.json"
@@ -46,6 +46,8 @@ FIRST = (
     ("First contact on GPUs, round 5", "round5", "cuda"),
     ("First contact on GPUs, round 6", "round6", "cuda"),
     ("First contact on GPUs, round 8", "round8", "cuda"),
+    ("First contact on GPUs, round 9", "round9", "cuda"),
+    ("First contact on CPUs, round 9", "round9cpu", "cpu"),
 )
 LEAST_SCALES, SHRINKS = (0.1, 0.25, 0.35, 0.5, 0.7, 1.0), (2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 #: A score is as good as the best one if it is within this share of it.
@@ -143,7 +145,7 @@ def fit(write: bool) -> None:
         "interval-shrink": (best[1], [one[1] for one in good], count),
     }
     for tried, name in ((False, "interval-reach"), (True, "interval-reach-tried")):
-        count = sum((one.basis == TRIED) == tried for one in known())
+        count = sum(is_tried(one.basis, one.rule) == tried for one in known())
         figures[name] = (round(reach(known())[tried], 2), [round(one[tried], 2) for one in reaches], count)
     fields = json.loads(COSTS.read_text(encoding="utf-8"))
     for name, (value, seen, count) in figures.items():

@@ -8,8 +8,8 @@ its family, and this to that of all rules, the more the fewer readings there are
 errors up to ``REACH`` times the typical one: as many times as nine of ten readings need, each by the typical
 error of other scripts (split conformal prediction with scaled errors: J. Lei et al., *Distribution-free
 predictive inference for regression*, JASA 2018). Where the replacement was tried, large errors are rarer, so
-that has a reach of its own. ``benchmarks/intervals.py`` tests this on rounds of readings that were left out,
-and fits the figures.
+that has a reach of its own; not so where it was compiled, since the trial lacks the script's Python.
+``benchmarks/intervals.py`` tests this on rounds of readings that were left out, and fits the figures.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def width(
     if len(own) >= ENOUGH:
         return quantile(own)
     usual = typical(rule, known() if before is None else before)
-    return far[basis == TRIED] * max(usual, _drawn(own, usual, SHRINK))
+    return far[is_tried(basis, rule)] * max(usual, _drawn(own, usual, SHRINK))
 
 
 def typical(rule: str, readings: Sequence[Reading]) -> float:
@@ -167,8 +167,13 @@ def reach(readings: Sequence[Reading]) -> dict[bool, float]:
     errors: dict[bool, list[float]] = {False: [], True: []}
     for one in readings:
         others = [other for other in readings if other.script != one.script]
-        errors[one.basis == TRIED].append(one.error / typical(one.rule, others))
+        errors[is_tried(one.basis, one.rule)].append(one.error / typical(one.rule, others))
     return {tried: quantile(some) for tried, some in errors.items() if some}
+
+
+def is_tried(basis: str, rule: str) -> bool:
+    """Whether the very operators were tried that the fix of ``rule`` puts in: not where it compiles."""
+    return basis == TRIED and rule not in COMPILED
 
 
 def family(rule: str) -> str:
