@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,21 @@ def test_a_faster_module_is_found_faster_and_no_file_is_touched(folder: Path) ->
     assert sources(folder) == before
     # Python may keep the bytecode of the original, as in any run; never that of the edited text.
     assert not [path for path in folder.rglob("*.pyc") if struct.pack("<d", 0.005) in path.read_bytes()]
+
+
+def test_a_changed_script_finds_its_data_where_the_profile_found_it(folder: Path, tmp_path: Path) -> None:
+    """Beside the script, also through a link, and in the working folder of the profile."""
+    (store := tmp_path / "store").mkdir()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (store / "beside.txt").write_text("1")
+    (folder / "data").symlink_to(store)
+    (elsewhere / "here.txt").write_text("1")
+    reads = (
+        "import os\nopen(os.path.join(os.path.dirname(__file__), 'data', 'beside.txt'))\nopen('here.txt')\n"
+    )
+    changed = candidate(folder, reads + SCRIPT, "train.py")
+    timed = Processes()(replace(request(folder), cwd=str(elsewhere)), changed.overlay, LIMIT_S)
+    assert timed.step_ms > 0
 
 
 def test_a_candidate_that_crashes_says_how(folder: Path) -> None:
