@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.annotated import read_example
+from tests.annotated import FILE, read_example
 from warpline.diagnosis import diagnose
 from warpline.diagnosis.recompute import fixes
 from warpline.model.report import Finding
 from warpline.text.edits import apply
+from warpline.wire.births import Argument, Holder
 from warpline.wire.frameworks import constructions
 
 MATMUL = "cost step_ms=90 device_ms=90; op aten::mm count=9 device_ms=80 dtypes=float,float"
@@ -519,3 +522,36 @@ pictures = pipe(prompt)  #> cost step_ms=90 device_ms=30 idle_ms=60 cpu_ms=80 sy
     )
     assert finding.line == 1 and "`enable_sequential_cpu_offload` asks for it" in finding.message
     assert 'pipe.to("cuda")\n' in apply(text, finding.fixes[0].edits)
+
+
+AVERAGE = """\
+#> flags allow_tf32=false; steps step_ms=100
+from diffusers.training_utils import EMAModel
+
+average = EMAModel(model.parameters(), foreach=False)
+#^ site framework construction=diffusers.EMAModel "parameters=['foreach']" "values={'foreach': False}"
+average.step(model.parameters())
+#^ cost step_ms=40 device_ms=10; op aten::sub_ count=686 device_ms=10
+#^ inside file=/lib/diffusers/training_utils.py line=811 step_ms=36 function=EMAModel.step
+"""
+
+
+def test_the_average_s_loop_is_found_at_its_setting() -> None:
+    finding, text = found(AVERAGE, "parameter-loop")
+    assert "EMAModel(" in text.splitlines()[finding.line - 1]
+    assert "foreach=True" in apply(text, finding.fixes[0].edits)
+
+
+def test_an_option_that_is_off_and_has_no_default_gets_one() -> None:
+    option = 'parser.add_argument("--foreach_ema", action="store_true", help="quick")'
+    above = f"{option}\na = parser.parse_args()\n\naverage = "
+    code = AVERAGE.replace("average = ", above).replace("foreach=False", "foreach=a.ema")
+    example = read_example(code)
+    place = (FILE, example.text.splitlines().index(option) + 1)
+    given = Argument("foreach", False, passed=True, holder=Holder("option", *place))
+    sites = [replace(site, arguments=(given,)) for site in example.profile.facts.sites]
+    profile = replace(example.profile, facts=replace(example.profile.facts, sites=tuple(sites)))
+    every = diagnose(profile, profile.sources.get).findings
+    finding = next(finding for finding in every if finding.rule == "parameter-loop")
+    assert finding.place == place
+    assert option.replace(")", ", default=True)") in apply(example.text, finding.fixes[0].edits)

@@ -99,8 +99,10 @@ with {around}:
 NOT = ("around = partial", "model.to")  # neither option was passed
 
 
-def of_option(rule: str, around: str = "around()", argv: tuple[str, ...] = ()) -> tuple[str, Draft]:
-    example = read_example(OPTION.format(around=around))
+def of_option(
+    rule: str, around: str = "around()", argv: tuple[str, ...] = (), option: str = OPTION
+) -> tuple[str, Draft]:
+    example = read_example(option.format(around=around))
     lines = example.text.split("\n")
     ran = tuple(at for at, line in enumerate(lines, 1) if line and not line.strip().startswith(NOT))
     facts = replace(example.profile.facts, executed=Executed({FILE: ran}, complete=True))
@@ -130,3 +132,10 @@ def test_an_autocast_that_is_there_is_switched_on() -> None:
 def test_an_option_that_the_command_line_passes_stays() -> None:
     text, draft = of_option("fp32-matmul", argv=("--amp",))
     assert "--amp" not in text.split("\n")[draft.line - 1]
+
+
+@pytest.mark.parametrize("rule", ["fp32-matmul", "channels-first-conv"])
+def test_an_option_without_a_default_gets_one(rule: str) -> None:
+    text, draft = of_option(rule, option=OPTION.replace(", default=False", ""))
+    before, after = (one.split("\n")[draft.line - 1] for one in (text, apply(text, draft.fixes[0].edits)))
+    assert after == before.replace('"store_true"', '"store_true", default=True')

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.holders import argument, beside, by_hand, holder, literal_at
+from warpline.rulekit.holders import argument, beside, by_hand, holder, literal_at, switch_at
 from warpline.rulekit.origins import Origin, mapping, overridden, unpacked_origin
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
@@ -41,6 +41,10 @@ class Changes:
             reason = by_hand(held, name)
             if reason:
                 raise Refused(reason)
+            switch = switch_at(self.context, held)
+            if switch is not None:
+                self.of(switch[0]).set_argument(switch[1], "default", code)
+                return
             where, node = literal_at(self.context, held, found.value)
             self.of(where).replace(node, code)
             self.last = where, node

@@ -9,7 +9,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, origin, overridden
+from warpline.rulekit.origins import Origin, bare_switch, origin, overridden
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import Source
 
@@ -52,9 +52,9 @@ def switched_off(context: Context, name: str) -> Origin | None:
                     found[switch.flag.place] = switch.flag
         for call in (one for one in source.nodes(cst.Call) if source.is_named(one.func, name)):
             enabled = source.argument(call, "enabled")
-            flag = origin(context, source, enabled.value) if enabled is not None else None
-            if flag is not None and flag.kind != "unknown" and flag.source.literal(flag.node) is False:
-                found[flag.place] = flag
+            for switch in _flags(context, source, enabled.value, True) if enabled is not None else ():
+                if not switch.on:
+                    found[switch.flag.place] = switch.flag
     (flag,) = found.values() if len(found) == 1 else (None,)
     return flag if flag is not None and overridden(context, flag) is None else None
 
@@ -66,7 +66,10 @@ def switch_on(flag: Origin, title: str) -> Fix:
 
 def turned(flag: Origin) -> Edits:
     """The edit that gives the flag its other value."""
-    return Edits(flag.source).replace(flag.node, str(not flag.source.literal(flag.node)))
+    value = flag.source.literal(flag.node)
+    if isinstance(value, str):  # the action of an option without a default
+        return Edits(flag.source).replace(flag.node, f"{flag.source.code(flag.node)}, default=True")
+    return Edits(flag.source).replace(flag.node, str(not value))
 
 
 def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
@@ -102,3 +105,5 @@ def _flags(context: Context, source: Source, test: cst.BaseExpression, holds: bo
         value = found.source.literal(found.node) if found.kind != "unknown" else None
         if isinstance(value, bool):
             yield Switch(found, value is holds)
+        elif isinstance(test, cst.Attribute) and (bare := bare_switch(context, test.attr.value)) is not None:
+            yield Switch(bare, not holds)

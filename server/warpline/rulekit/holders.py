@@ -8,6 +8,7 @@ from pathlib import Path
 import libcst as cst
 
 from warpline.rulekit.context import Context
+from warpline.rulekit.origins import switches
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.births import Argument, Holder
@@ -78,6 +79,13 @@ def literal_at(context: Context, holder: Holder, value: object) -> tuple[Source,
     if holder.kind not in _LITERALS or not chosen:
         raise Refused(f"the value is no longer in {Path(holder.file).name}")
     return source, chosen[0]
+
+
+def switch_at(context: Context, holder: Holder) -> tuple[Source, cst.Call] | None:
+    """The option that holds the value because it is not passed, and has no default: it can be given one."""
+    source = context.source(holder.file)
+    found = source.calls(holder.line, "add_argument") if holder.kind == "option" else []
+    return next(((source, call) for call in found if switches(source, call) is not None), None)
 
 
 def beside(source: Source, node: cst.BaseExpression) -> cst.Dict | cst.Call | None:

@@ -256,6 +256,27 @@ def _options(context: Context, name: str) -> Iterator[Origin]:
             yield Origin("argument", source, default.value, f"the option `{written}`")
 
 
+def bare_switch(context: Context, name: str) -> Origin | None:
+    """The only ``add_argument("--name", action="store_true")`` without a default, which is False: its action.
+    No literal can be put there; the call takes a default (:func:`warpline.rulekit.flags.turned`)."""
+    return _only(_bare_switches(context, name))
+
+
+def _bare_switches(context: Context, name: str) -> Iterator[Origin]:
+    wanted = {f"--{name}", f"--{name.replace('_', '-')}"}
+    for source, call in context.calls("add_argument"):
+        action = switches(source, call)
+        if action is not None and wanted.intersection(option_names(source, call)):
+            yield Origin("argument", source, action, f"the option `--{name}`")
+
+
+def switches(source: Source, call: cst.Call) -> cst.BaseExpression | None:
+    """The action of an option that is off unless it is passed, and has no default; None of another one."""
+    action = source.argument(call, "action")
+    found = action is not None and source.literal(action.value) == "store_true"
+    return action.value if action is not None and found and source.argument(call, "default") is None else None
+
+
 def overridden(context: Context, origin: Origin) -> str | None:
     """The word of the command line that gives an option another value than its default; None for none."""
     call = origin.source.enclosing(origin.node, cst.Call) if origin.kind == "argument" else None

@@ -145,10 +145,9 @@ from warpline.rulekit import Context, Draft, Rule
 from warpline.rulekit.formulas.attention import attention, words
 from warpline.rulekit.formulas.attention_call import fused_call
 from warpline.rulekit.graph import ATTENTION, by_hand, matched, without_formulas
+from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.terms import formulas
 from warpline.rulekit.written_out import written_out
-from warpline.wire.frameworks import constructions
-from warpline.wire.sites import Framework, facts_of
 
 _METRIC = "hand-written attention"
 _REST = ", with several copies of the whole score matrix in memory."
@@ -174,16 +173,7 @@ class HandWrittenAttention(Rule):
 def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
     """Attention that a framework computes step by step: in a function of its own, known by its name, or as a
     call of the user's asks for it."""
-    settings = [(one.key, each) for one in constructions() for each in one.settings if each.rule == rule]
-    names = {name for _, each in settings for name in each.functions}
-    called = {facts_of(Framework, site).construction for site in context.sites("framework")}
-    operators = {name for key, each in settings if key in called for name in each.operators}
-    for cost in context.profile.lines:
-        spent = sum(each.step_ms for each in cost.inside if each.function.rpartition(".")[2] in names)
-        if cost.inside:
-            spent = max(spent, sum(op.device_ms for op in cost.ops if op.name in operators))
-        if not context.matters(spent):
-            continue
+    for cost, spent in in_frameworks(context, rule):
         place, share = cost.place, min(1.0, spent / cost.step_ms)
         yield context.draft(
             place,

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds loops that run the same few elementwise operations on one parameter after the other, outside of
-autograd: a hand-written average of the weights (EMA), optimizer or gradient clipping.
+autograd: a hand-written average of the weights (EMA), optimizer or gradient clipping. Also such a loop of a
+framework's (diffusers' `EMAModel`), with the setting that does without it.
 
 ## Why is this slow
 
@@ -78,6 +79,7 @@ import libcst as cst
 from warpline.model.change import FuseOptimizer
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, Source, count
+from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.optimizer_step import MANY_TENSORS, parameter_shapes
 from warpline.wire.dataflow import DIRECT
 from warpline.wire.sites import Optimizer
@@ -89,6 +91,9 @@ _UPDATES = {
     "aten::square", "aten::sum",
 }  # fmt: skip
 _HOLDERS = ("parameters(", "param_groups", "state_dict", "buffers(", "params", "grads", "weights")
+
+#: Of the user's line: the change is simulated for all of it. Chosen, not fitted.
+MOSTLY = 0.75
 
 
 class ParameterLoop(Rule):
@@ -129,6 +134,28 @@ class ParameterLoop(Rule):
                     "tensors, or use `AveragedModel`, `clip_grad_norm_` or one of torch's optimizers"
                 ],
             )
+        yield from _in_frameworks(context, self.name)
+
+
+def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
+    """Such a loop in a framework, where it is nearly all that the user's line does."""
+    for cost, spent in in_frameworks(context, rule):
+        if spent < MOSTLY * cost.step_ms or not _updates(cost):
+            continue
+        calls = sum(op.count for op in _updating(cost))
+        yield context.draft(
+            cost.place,
+            "A loop in the library updates {tensors} tensors one by one, with {calls} operations a step. It "
+            "takes {spent} ({share}).",
+            {
+                "tensors": count("tensors", round(_often(cost)), "per step"),
+                "calls": count("operations in the loop", round(calls), "per step"),
+                **context.spent("loop over tensors", spent),
+            },
+            cost_ms=spent,
+            change=FuseOptimizer((cost.place,)),
+            fixes=["choose its `foreach` or fused form where the object is made"],
+        )
 
 
 def _updating(cost: LineCost) -> list[Op]:

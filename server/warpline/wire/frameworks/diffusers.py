@@ -60,6 +60,21 @@ CONSTRUCTIONS = (
         "diffusers.models.unets.unet_2d_condition", "UNet2DConditionModel", "set_attention_slice", _WHOLE
     ),
     _method("diffusers.models.modeling_utils", "ModelMixin", "enable_gradient_checkpointing", _KEPT),
+    Construction(
+        "diffusers.training_utils",
+        "EMAModel",
+        ("diffusers",),
+        (
+            Setting(
+                "parameter-loop",
+                {"foreach": "True"},
+                "Update all averages at once",
+                only=(("foreach", (None, False)),),
+                first=True,
+                functions=("EMAModel.step",),
+            ),
+        ),
+    ),
     _offload("enable_model_cpu_offload"),
     _offload("enable_sequential_cpu_offload"),
     Construction(
