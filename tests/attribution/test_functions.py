@@ -162,11 +162,27 @@ def test_what_checkpointing_computes_again_is_not_unused(tmp_path: Path) -> None
     run.line(0, 10)
     run.op("aten::mm", 20, 100, seq=7)
     run.line(300, 12)
-    run.op("aten::sum", 310, 50, seq=8)
+    run.op("aten::sum", 310, 50, seq=8)  # the last number of its thread, which does not count
     run.op("autograd::engine::evaluate_function: SumBackward0", 490, 5, AUTOGRAD, seq=8, fwd=1)
     run.op("autograd::engine::evaluate_function: MmBackward0", 500, 300, AUTOGRAD, seq=7, fwd=1)
     run.mark("warpline.recompute", 510, 120, AUTOGRAD)
     run.op("aten::mm", 520, 100, AUTOGRAD, seq=1)
     run.op("aten::relu", 622, 3, AUTOGRAD, seq=2)
     run.op("aten::sum", 626, 3, AUTOGRAD, seq=3)
-    assert {line: unused for line, (_, _, unused, _) in calls(run).items()} == {10: 0.0, 12: 0.0}
+    assert {line: nodes for line, (_, *nodes, _) in calls(run).items()} == {10: [1.0, 0.0], 12: [0.0, 0.0]}
+
+
+def test_casts_of_weights_that_autocast_keeps_are_not_unused(tmp_path: Path) -> None:
+    """A cast has a graph under torch.no_grad() too: it may be read again where gradients are on."""
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)  # with torch.no_grad(), torch.autocast("cuda"): fake = generator(noise)
+    run.op("aten::linear", 20, 100)
+    run.op("aten::to", 25, 30, seq=5)
+    run.op("aten::_to_copy", 26, 28, seq=5)
+    run.line(300, 12)
+    run.op("aten::mm", 310, 50, seq=6)
+    run.op("aten::sum", 370, 50, seq=7)
+    run.op("autograd::engine::evaluate_function: MmBackward0", 500, 300, AUTOGRAD, seq=6, fwd=1)
+    found = calls(run)
+    assert found[10] == ([], 0.0, 0.0, 0.0)
+    assert found[12][1:3] == (1.0, 0.0)

@@ -11,6 +11,8 @@ from warpline.attribution.place import RECOMPUTE, THREAD_SHIFT, node_numbers
 from warpline.attribution.scene import Scene
 from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
 
+CASTS = ("aten::to", "aten::_to_copy")
+
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
@@ -28,12 +30,18 @@ def nodes(scene: Scene) -> Nodes:
 
     Each operator records the number of the next node: of the operators with the same number, the last one to
     begin made that node. A backward node records its own number. A node is unused if no backward node has its
-    number. Nodes of a forward that checkpointing runs again are not counted as unused: it makes them only for
-    the tensors that they save.
+    number.
+
+    Two kinds of nodes that nothing visits do not count at all, because no edit prevents them: those of a
+    forward that checkpointing runs again, which hold the saved tensors, and casts of weights, which autocast
+    keeps with their graph for the whole region, under ``torch.no_grad()`` too.
     """
     trace = scene.trace
     makers, keys = _made(scene)
-    unused = ~np.isin(keys, _visited(trace)) & (scene.placed.phase[makers] != RECOMPUTE)
+    casts = trace.names.mask(*CASTS)[trace.host.name[makers]]
+    visited = np.isin(keys, _visited(trace))
+    counted = visited | ~(casts | (scene.placed.phase[makers] == RECOMPUTE))
+    makers, unused = makers[counted], ~visited[counted]
     lines = scene.placed.line[makers]
     count = np.ones(len(makers))
     return Nodes(
