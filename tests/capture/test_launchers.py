@@ -102,8 +102,12 @@ def test_tasks_of_srun_are_ranks_and_the_planted_slow_one_is_found(tmp_path: Pat
     srun = tmp_path / "srun"
     srun.write_text(SRUN.replace("@@", str(free_port)))
     srun.chmod(0o755)
-    asked = request(JOB, launcher=(str(srun), "-n", "2"), argv=("ddp", "1"), warmup=2)
-    run = Captured(asked, tmp_path).run
+    planted_is_found((str(srun), "-n", "2"), tmp_path)
+
+
+def planted_is_found(launcher: tuple[str, ...], folder: Path, python: str = sys.executable) -> None:
+    """Both ranks are recorded, and rank 1 is named with its slow line."""
+    run = Captured(request(JOB, python, launcher=launcher, argv=("ddp", "1"), warmup=2), folder).run
     manifests = [runs.manifest(folder) for folder in of_ranks([run])]
     assert [(one.rank, one.world_size) for one in manifests] == [(0, 2), (1, 2)]
     late = ranks.merge(ranks.reduced(of_ranks([run]), workers=1)).straggler
