@@ -187,6 +187,16 @@ def test_values_that_no_profiler_writes(case: str, tmp_path: Path) -> None:
     assert len(trace.read(run).kernels) >= STEPS - 1
 
 
+@pytest.mark.parametrize("layout", ["object", "list"])
+def test_a_byte_order_mark_is_no_damage(layout: str, tmp_path: Path) -> None:
+    """As some editors put it before what they save."""
+    whole = text(tmp_path / "made")
+    whole = whole if layout == "object" else json.dumps(json.loads(whole)["traceEvents"])
+    usual = imported(whole.encode(), tmp_path, "good.json")
+    found = imported(b"\xef\xbb\xbf" + whole.encode(), tmp_path)
+    assert (device_ms(found), found.notes[1:]) == (device_ms(usual), usual.notes[1:])
+
+
 def test_a_trace_cannot_have_any_file_read(tmp_path: Path) -> None:
     for name in ("notes.txt", "code.py"):
         (tmp_path / name).write_text("x = 1")

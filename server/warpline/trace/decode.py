@@ -8,6 +8,7 @@ only malformed events are lost.
 
 from __future__ import annotations
 
+import codecs
 import gc
 import re
 from collections.abc import Callable, Iterator
@@ -252,7 +253,7 @@ class _Reading:
 
     def head(self) -> tuple[bytes, bytes]:
         """The text up to the first event, and the first piece after it."""
-        text = self.file.read(PIECE)
+        text = self.file.read(PIECE).removeprefix(codecs.BOM_UTF8)
         if text[:64].lstrip()[:1] == b"[":
             self.bare = True
             return b'{"traceEvents":[', text.lstrip()[1:]
