@@ -8,7 +8,7 @@ import pytest
 
 from tests.samples import profile
 from warpline.model.change import Fuse, MatmulRate, Replace, Scale, Together
-from warpline.model.profile import LineCost, Op, Profile
+from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Phase
 from warpline.probing import by_question, informed, questions
 from warpline.wire.probing import Answer, Cost, Probed, Question, Tensor
@@ -217,7 +217,12 @@ def test_convolutions_of_double_precision_are_asked_about_on_a_cpu(kind: str) ->
         kind=kind,
     )
     if kind != "cpu":
-        found = replace(found, lines=tuple(replace(cost, launches=4.0) for cost in found.lines))
+        found = replace(
+            found,
+            lines=tuple(
+                replace(cost, kernels=(Kernel("conv", "forward", 4.0, 9.0),)) for cost in found.lines
+            ),
+        )
     asked = questions(found, Replace("narrower", (PLACE,), OTHERWISE))
     of_images = [one for one in asked if one.kind == "convolution"]
     if kind != "cpu":

@@ -258,7 +258,7 @@ def doubles(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighte
     On a CPU a convolution's operator hands its work to others, of other shapes; its whole time counts.
     """
     found: dict[Question, float] = {}
-    on_host = not any(cost.launches for cost in costs)
+    on_host = not any(cost.kernels for cost in costs)
     convolved = convolutions(costs) if on_host else []
     for pair, words, op in convolved:
         if pair[0].dtype in DOUBLE and op.name in _WHOLE_CONVOLUTION:
