@@ -77,6 +77,9 @@ def heads(head: str, body: str) -> list[int]:
     ("head", "body"),
     [
         ("for i in range(len(x)):", "out[i] = torch.sort(x[i])"),
+        ("for i in range(len(x)):", "self.out[i] = torch.sort(self.x[i])"),
+        ("for i in range(len(x)):", "out[i].add_(torch.sort(x[i]))"),
+        ("for i in range(len(x)):", "out[i : i + 4] += torch.sort(x[i])"),
         ("while i < len(x):", "out.append(torch.sort(x[i]))"),
         ("while i < len(x) and open_:", "out[:, i] = torch.sort(x[:, i])"),
     ],
@@ -90,6 +93,9 @@ def test_a_loop_that_stores_by_its_number_is_no_recurrence(head: str, body: str)
     [
         ("for i in range(len(x)):", "out[i] = cell(x[i], out[i - 1])"),
         ("for i in range(len(x)):", "h[:], extra = cell(x[i], h)"),
+        ("for i in range(len(x)):", "x[i].addmm_(x[i + 1] - x[i], w[i])"),
+        ("for i in range(1, len(x)):", "x[i] += torch.sort(x[i - 1])"),
+        ("for i in range(len(x)):", "self.h = cell(x[i], self.h)"),
         ("while i < len(x):", "h = cell(x[i], h)"),
         ("while i < len(x):", "loss(x[i]).backward()"),
     ],

@@ -85,7 +85,7 @@ def _called(context: Context, cost: LineCost) -> list[LineCost]:
 
 def _hands_over(source: Source, loop: Loop, line: int) -> bool:
     """Whether a call on the line is given something of this round."""
-    names = {name.value for name in descend(_target(loop), cst.Name)}
+    names = _names(_target(loop))
     return any(
         name.value in names
         for call in source.calls(line)
@@ -176,11 +176,11 @@ def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:
 
 def _indexed(source: Source, loop: Loop, costs: list[LineCost], recorded: Often) -> float:
     """Rounds of a loop that indexes by its own variable."""
-    names = {name.value for name in descend(_target(loop), cst.Name)}
+    names = _names(_target(loop))
     lines = {
         source.line(node)
         for node in descend(_body(loop), cst.Subscript)
-        if any({name.value for name in descend(part, cst.Name)} & names for part in node.slice)
+        if any(_names(part) & names for part in node.slice)
     }
     return max(
         (
@@ -213,12 +213,23 @@ def _trains(source: Source, loop: Loop) -> bool:
 
 
 def _recurrent(loop: Loop) -> bool:
-    """Whether a round hands what the one before gave to a call (``h = cell(x[i], h)``): no whole
+    """Whether a round hands what the one before gave, or changed, to a call (``h = cell(x[i], h)``): no whole
     tensor can take the place of such rounds. Its number (``out[i] = f(x[i])``) is nothing that it gave."""
-    own = {name.value for name in descend(_target(loop), cst.Name)}
-    for assign in descend(_body(loop), cst.Assign):
-        targets = {name.value for item in assign.targets for name in descend(item.target, cst.Name)} - own
-        given = (arg for call in descend(assign.value, cst.Call) for arg in call.args)
-        if targets & {name.value for arg in given for name in descend(arg, cst.Name)}:
+    own = {"self", *_names(_target(loop))}
+    for node in descend(_body(loop), cst.Assign, cst.AugAssign, cst.Call):
+        changed: list[cst.CSTNode] = []
+        calls: list[cst.Call] = [node] if isinstance(node, cst.Call) else [*descend(node.value, cst.Call)]
+        if isinstance(node, cst.Assign):
+            changed = [one.target for one in node.targets]
+        elif isinstance(node, cst.AugAssign):
+            changed = [node.target]
+        elif isinstance(node.func, cst.Attribute) and node.func.attr.value.endswith("_"):
+            changed = [node.func.value]
+        targets = {name for one in changed for name in _names(one)} - own
+        if targets & {name for call in calls for arg in call.args for name in _names(arg)}:
             return True
     return False
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {name.value for name in descend(node, cst.Name)}
