@@ -68,6 +68,7 @@ def added_up() -> Any:
         (lambda: torch.zeros(8, 16).add_(DATA).exp(), "zeros"),
         (lambda: [(DATA + torch.ones(8, 16) * index).exp() for index in range(3)], "mul"),
         (lambda: torch.nn.functional.one_hot(DATA.argmax(1), 16), "scatter"),
+        (lambda: torch._utils._rebuild_tensor(DATA.storage(), 0, (8, 16), (16, 1)).exp(), "exp"),
     ],
     ids=[
         "added-up",
@@ -79,6 +80,7 @@ def added_up() -> Any:
         "accumulator",
         "of-samples",
         "of-data",
+        "of-a-worker",
     ],
 )
 def test_what_may_change(act: Callable[[], Any], never: str) -> None:

@@ -20,6 +20,9 @@ _RANDOM = frozenset({
     "geometric", "log_normal", "rrelu", "normal_functional", "_fused_dropout", "binomial", "_standard_gamma",
     "_sample_dirichlet", "rrelu_with_noise",
 })  # fmt: skip
+#: Operators whose result holds data from elsewhere: a batch of a loader's worker is an empty tensor that is
+#: set to shared memory.
+_FROM_OUTSIDE = frozenset({"set", "from_file"})
 #: Where their first number is another one than 0 or 1, it may be the step's: a position, a time.
 _COUNTED = frozenset({"arange", "linspace"})
 #: The place of the value that these fill with.
@@ -88,7 +91,7 @@ def _counted(graph: Graph) -> set[tuple[int, str]]:
 
 
 def _is_constant(node: Node, constant: set[int]) -> bool:
-    if node.name in _RANDOM or not _is_fixed(node):
+    if node.name in _RANDOM or node.name in _FROM_OUTSIDE or not _is_fixed(node):
         return False
     if node.name in _FILLS:
         return True
