@@ -43,6 +43,7 @@ NO_TRACES = {"benchmark_simple_add_et.json.gz"}
 #: What runs on the device, in an export of Nsight Systems; kernels first.
 _EXPORTED = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
 _PEERS = Path(__file__).with_name("sample_traces_peers.py")
+PEERS_LIMIT_S = 1200.0  # for all traces; two cores need two minutes
 EXACT_MS, ROUNDED_MS = (
     1e-5,
     2e-3,
@@ -129,17 +130,22 @@ def _said(total: Totals | None) -> str:
     return "-" if total is None else f"{total.count} / {total.ms:.3f}"
 
 
-def peers_of(path: Path, peers: str | None) -> dict[str, dict[str, Totals]]:
-    """What each of the other tools says of a trace, by kernel; those that cannot read it are left out."""
-    if not peers:
-        return {}
-    command = [peers, str(_PEERS), str(path)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, timeout=900)
-    said: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-    return {tool: {name: Totals(*total) for name, total in kernels.items()} for tool, kernels in said.items()}
+def by_peers(files: Sequence[Path], peers: str) -> dict[Path, dict[str, dict[str, Totals]]]:
+    """What the other tools say of each trace, by kernel; without the tools that cannot read it."""
+    command = [peers, str(_PEERS), *map(str, files)]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, timeout=PEERS_LIMIT_S
+    )
+    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(b'{"path"')]
+    return {
+        Path(one.pop("path")): {
+            tool: {name: Totals(*total) for name, total in kernels.items()} for tool, kernels in one.items()
+        }
+        for one in said
+    }
 
 
-def row(path: Path, name: str, peers: str | None) -> tuple[str, bool]:
+def row(path: Path, name: str, others: dict[str, dict[str, Totals]]) -> tuple[str, bool]:
     """A line of the table, and whether all totals in it agree."""
     with tempfile.TemporaryDirectory() as place:
         since = time.monotonic()
@@ -152,7 +158,7 @@ def row(path: Path, name: str, peers: str | None) -> tuple[str, bool]:
         return f"| {name} | {took:.1f} s | {_said(_sum(found))} | {_said(plain)} | | {_said(kernels)} | |", (
             _sum(found).count == plain.count
         )
-    file, kernels_alone, others = in_json(path), in_json(path, frozenset(KERNELS)), peers_of(path, peers)
+    file, kernels_alone = in_json(path), in_json(path, frozenset(KERNELS))
     wrong = differ(found, shortened(file))
     if "hta" in others:
         wrong += differ(file, others["hta"], ROUNDED_MS)
@@ -181,9 +187,15 @@ def main() -> int:
         if not files:
             print(MISSING if given == FOLDER else f"{given}: no traces", file=sys.stderr)
             status = 1
+        said_by = by_peers(files, options.peers) if options.peers else {}
+        if options.peers and not all(
+            any(tool in said for said in said_by.values()) for tool in ("hta", "plugin")
+        ):
+            print(f"{given}: not both of the other tools could read a trace", file=sys.stderr)
+            status = 1
         for path in files:
             name = path.name if path == given else str(path.relative_to(given))
-            said, agrees = row(path, name, options.peers)
+            said, agrees = row(path, name, said_by.get(path, {}))
             status |= not agrees
             print(said, flush=True)
     return status

@@ -1,4 +1,4 @@
-"""Totals by kernel of one trace as HTA and the TensorBoard plugin have them, as JSON.
+"""Totals by kernel of traces as HTA and the TensorBoard plugin have them: a line of JSON for each.
 
 Called by sample_traces.py in an environment that has them. What one of them cannot read is left out.
 """
@@ -35,7 +35,7 @@ def plugin(path: Path) -> Totals:
     return {name: (int(one["count"]), float(one["sum"]) / 1000) for name, one in found.iterrows()}
 
 
-def main(path: Path) -> None:
+def totals(path: Path) -> dict[str, Totals]:
     tools: dict[str, Callable[[Path], Totals]] = {"hta": hta, "plugin": plugin}
     found: dict[str, Totals] = {}
     for name, read in tools.items():
@@ -43,8 +43,9 @@ def main(path: Path) -> None:
             found[name] = read(path)
         except Exception as error:  # noqa: BLE001 - of any kind: they were written for traces of their time
             print(f"{name}: {path.name}: {error!r}", file=sys.stderr)
-    print(json.dumps(found))
+    return found
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for each in sys.argv[1:]:
+        print(json.dumps({"path": each, **totals(Path(each))}))
