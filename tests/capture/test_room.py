@@ -66,6 +66,12 @@ def test_the_least_that_a_group_around_it_leaves(machine: Path, folder: str) -> 
     assert memory.free_bytes() == 12 * MIB  # without a `memory.stat`
 
 
+@pytest.mark.parametrize("text", ["", "\n", "no such thing\n", "0::/gone\n"])
+def test_groups_that_say_nothing_take_nothing(machine: Path, text: str) -> None:
+    (machine / "groups").write_text(text)
+    assert memory.free_bytes() == 8192 * MIB
+
+
 def test_groups_of_the_first_version_have_other_files(machine: Path) -> None:
     (machine / "groups").write_text("9:cpu,memory:/batch\n0::/\n")
     (group := machine / "memory" / "batch").mkdir(parents=True)

@@ -50,7 +50,7 @@ def test_an_overlaid_file_has_the_lines_that_python_reads(tmp_path: Path) -> Non
 
 
 #: Not source text: what another program printed, an `.env` file, and one line of an error.
-OUTPUT = {"__main__", "process", "engine", "family", "cli", "attach", "nsight", "probe", "room", "answers",
+OUTPUT = {"__main__", "process", "engine", "family", "cli", "attach", "nsight", "probe", "answers",
           "sampling", "edits", "profiling", "child", "frames", "launching", "stepping"}  # fmt: skip
 
 

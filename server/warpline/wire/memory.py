@@ -35,7 +35,8 @@ def _left() -> Iterator[int]:
 def _groups() -> Iterator[tuple[Path, tuple[str, str, str]]]:
     """The control groups of this process and those around them. In a container the topmost is its own."""
     for line in _lines(GROUPS):
-        _, kinds, path = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        kinds, _, path = rest.partition(":")
         for kind in kinds.split(","):
             if kind in _FILES:
                 top = MOUNT / kind
@@ -52,6 +53,6 @@ def _entry(file: Path, name: str) -> int | None:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return file.read_text(encoding="utf-8").splitlines()
+        return file.read_text(encoding="utf-8").split("\n")
     except OSError:
         return []
