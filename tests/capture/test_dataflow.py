@@ -191,10 +191,20 @@ def test_a_higher_order_operator_runs_and_ends_the_record() -> None:
 
 def test_a_tensor_that_cannot_be_read_ends_the_record_only() -> None:
     results: list[Any] = []
-    sparse = torch.eye(3).to_sparse()  # it has no storage
-    flow = record(lambda: results.append(torch.sparse.mm(sparse, torch.ones(3, 2)) + 1))
+    opaque = torch.eye(3).to_mkldnn()  # it has no storage
+    flow = record(lambda: results.append(opaque.to_dense() @ torch.ones(3, 2)))
     assert results[0].shape == (3, 2)
     assert "could not be read" in flow.missing
+
+
+def test_a_sparse_tensor_stands_for_its_values() -> None:
+    links = torch.eye(3).to_sparse()
+    flow = record(lambda: torch.sparse.mm(links * 2, torch.ones(3, 2)))
+    assert not flow.missing
+    (made,), (product,) = rows(flow, "mul"), rows(flow, "_sparse_addmm")
+    (twice,) = flow.outputs[made]
+    assert flow.shapes[flow.shape[twice]] == (3,)
+    assert f"%{twice}" in flow.arguments[product]
 
 
 def test_ctc_loss_is_called_without_the_mode_and_recorded_as_one_operator() -> None:

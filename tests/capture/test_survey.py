@@ -207,8 +207,8 @@ def test_what_a_loader_puts_together_is_data() -> None:
 @pytest.mark.parametrize(
     ("initialized", "steps"),
     [
-        (True, ["survey", "stop", "operators", "stop", "capture"]),
-        (False, ["survey and operators", "stop", "capture"]),
+        (True, ["survey", "stop", "operators", "stop", "operators again", "compared", "capture"]),
+        (False, ["survey and operators", "stop", "operators again", "compared", "capture"]),
     ],
 )
 def test_with_a_device_waits_have_a_step_in_which_operators_are_not_recorded(
@@ -230,6 +230,8 @@ def test_with_a_device_waits_have_a_step_in_which_operators_are_not_recorded(
             start_survey=start,
             start_dataflow=lambda: told.append("operators"),
             stop_survey=lambda: told.append("stop"),
+            record_again=lambda: told.append("operators again") or True,
+            compare=lambda whole: told.append("compared"),
             signals=SimpleNamespace(take=lambda: None),
         ),
         go=lambda stage: told.append("capture"),

@@ -20,6 +20,7 @@ class JITFunction:
 
     def __init__(self, name: str) -> None:
         self.fn = types.FunctionType((lambda: None).__code__, {}, name)
+        self.arg_names = ["source", "target", "width", "BLOCK"]
 
     def run(self, *arguments: object, grid: object = None, warmup: bool = False, **named: object) -> str:
         return "launched"
@@ -39,6 +40,7 @@ def test_bytes_of_what_a_kernel_is_given_are_summed(launches: TritonLaunches) ->
     kernel, source, target = JITFunction("transpose_rows"), Tensor(16, 1000), Tensor(32, 500)
     for _ in range(3):
         assert kernel.run(source, target, 1024, grid=(8,), BLOCK=64) == "launched"
+    kernel.run(source, target, 512, 64, grid=(8,))
     kernel.run(source, target, grid=(8,), warmup=True)
     kernel.run(source, x=source, grid=(8,))
     launches.stop()
@@ -46,7 +48,9 @@ def test_bytes_of_what_a_kernel_is_given_are_summed(launches: TritonLaunches) ->
     kernel.run(source, grid=(8,))
     (site,) = launches.found()
     assert (site["kind"], site["file"], site["line"]) == ("triton", "/train.py", 7)
-    assert site["facts"] == {"kernel": "transpose_rows", "calls": 4, "bytes": 3 * 6000 + 4000}
+    assert site["facts"] == {"kernel": "transpose_rows", "calls": 5, "bytes": 4 * 6000 + 4000} | {
+        "numbers": {"width": 512, "BLOCK": 64}
+    }
 
 
 def test_nothing_of_it_reaches_the_script(launches: TritonLaunches, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.annotated import read_example, texts
+from warpline.rulekit.addresses import accesses_of
 from warpline.rulekit.context import Context
+from warpline.rulekit.terms import follow
 from warpline.rulekit.triton import triton_kernels
 
 CODE = """\
@@ -50,3 +52,34 @@ def test_what_a_launch_may_leave_out_moves_those_before_it(old: str, new: str) -
     example = read_example(CODE.format(given="*planes, out, size, layers").replace(old, new))
     (kernel,) = triton_kernels(Context(example.profile, texts(example)))
     assert [kernel.passed(name) for name in ("n", "step", "BLOCK")] == [None] * 3
+
+
+STRIDED = """\
+import triton
+import triton.language as tl
+
+@triton.jit
+def mean_kernel(x, out, rows, cols, BLOCK: tl.constexpr):
+    i = tl.program_id(0)
+    r = tl.arange(0, BLOCK)
+    part = tl.load(x + r * cols + i, mask=r < rows)
+    tl.store(out + i, tl.sum(part))
+
+def started(kernel, programs, *given):
+    kernel[(programs,)](*given, BLOCK=1024)
+    #^ cost device_ms=2; kernel mean_kernel count=1 device_ms=2 grid=(64,1,1)
+    #^ site triton kernel=mean_kernel calls=1 bytes=4096
+"""
+
+
+@pytest.mark.parametrize(("cols", "scattered"), [(512, [True, False]), (1, [False, False])])
+def test_a_stride_that_was_recorded_says_what_a_launch_by_a_helper_does_not(
+    cols: int, scattered: list[bool]
+) -> None:
+    example = read_example(STRIDED)
+    context = Context(example.profile, texts(example))
+    for site in context.sites("triton"):
+        site.facts["numbers"] = {"rows": 900, "cols": cols}
+    (kernel,) = triton_kernels(context)
+    found = accesses_of(kernel, follow(kernel.source, kernel.function))
+    assert [access.scattered for access in found] == scattered

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.annotated import read_example
+from tests.annotated import read_example, texts
 from warpline.rulekit import Context
 from warpline.rules.loader_without_workers import LoaderWithoutWorkers
+from warpline.rules.loader_workers_restart import LoaderWorkersRestart
 
 CODE = """\
 import argparse
@@ -37,3 +38,31 @@ def test_an_option_is_named_as_the_script_spells_it(argv: tuple[str, ...], words
     (draft,) = LoaderWithoutWorkers().find(Context(profile, profile.sources.get))
     assert draft.message.endswith(words)
     assert bool(draft.fixes) == (not argv)
+
+
+SHORT_EPOCHS = """\
+from torch.utils.data import DataLoader
+
+def batches(data, workers):
+    extra = %s
+    return DataLoader(%s)  #> site loader %s
+
+for epoch in range(40):
+    for batch in batches(data, 6):  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader
+        train(batch)  #> cost device_ms=10
+"""
+_RESTARTS = "num_workers=6 persistent_workers=false batches_per_epoch=8 epochs_started=20 starts_timed=4"
+
+
+@pytest.mark.parametrize(
+    ("extra", "given", "line"),
+    [
+        ('{"num_workers": workers, "prefetch_factor": 4}', "data, 32, **extra", 4),
+        ("dict(num_workers=workers)", "data, batch_size=32, **extra", 4),
+        ('{"prefetch_factor": 4}', "data, 32, num_workers=workers", 5),
+    ],
+)
+def test_the_workers_are_kept_where_their_number_is_written(extra: str, given: str, line: int) -> None:
+    example = read_example(SHORT_EPOCHS % (extra, given, _RESTARTS))
+    (draft,) = LoaderWorkersRestart().find(Context(example.profile, texts(example)))
+    assert draft.line == line

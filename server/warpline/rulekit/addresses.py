@@ -104,7 +104,12 @@ def _is_scattered(products: Products, kernel: TritonKernel) -> bool:
 def _is_large(factor: Term, kernel: TritonKernel) -> bool:
     if factor.number is not None:
         return factor.number >= 8
-    if factor.op != "name" or kernel.launch is None:
+    if factor.op != "name":
+        return False
+    recorded = kernel.numbers.get(str(factor.value[0]))
+    if recorded is not None:
+        return recorded >= 8
+    if kernel.launch is None:
         return False
     passed = kernel.passed(str(factor.value[0]))
     if passed is None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from warpline.rulekit.calling import callers
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.constants import VIEWS
+from warpline.rulekit.graph.constants import READS, VIEWS
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.parts import Part
 from warpline.syntax.source import Source
@@ -38,12 +39,12 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
     for _ in range(_DEPTH):
         if not _computes_nothing_else(graph, place[0], function, constant):
             return place
-        callers = _callers(context, function)
-        if any(_counts(caller.source, caller.call) for caller in callers):
+        found = _callers(context, place[0], function)
+        if any(_counts(caller.source, caller.call) for caller in found):
             return None
-        if len({caller.place for caller in callers}) != 1:
+        if len({caller.place for caller in found}) != 1:
             return place
-        place, function = callers[0].place, callers[0].function
+        place, function = found[0].place, found[0].function
     return place
 
 
@@ -53,29 +54,37 @@ def _computes_nothing_else(graph: Graph, file: str, function: str, constant: set
         for node in graph.nodes
         if (site := graph.site(node)) is not None and (site.file, site.function) == (file, function)
     ]
-    return function.rpartition(".")[2] not in ("<module>", "forward", "") and all(
-        node.index in constant or node.name in VIEWS for node in nodes
+    return function not in ("<module>", "") and all(
+        node.index in constant or node.name in VIEWS | READS for node in nodes
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
     source: Source
-    call: cst.Call
+    call: cst.CSTNode
     place: FileLine
     function: str
 
 
-def _callers(context: Context, function: str) -> list[_Caller]:
-    """Calls of a function or method of that name on lines that ran, with the functions they are in."""
+def _callers(context: Context, file: str, function: str) -> list[_Caller]:
+    """The lines that were seen to call a function; if none was, those that ran and call one of that name."""
     name = function.rpartition(".")[2]
+    seen = callers(context, (file, function))
     found = []
-    for cost in context.profile.lines:
+    for cost in seen or context.profile.lines:
         source = context.source(cost.file)
-        calls = source.calls(cost.line)
-        for call in calls:
-            if source.is_named(call.func, name) and source.line(call) == cost.line:
-                found.append(_Caller(source, call, cost.place, cost.function))
+        calls: list[cst.CSTNode] = [
+            call
+            for call in source.calls(cost.line)
+            if source.is_named(call.func, name) and source.line(call) == cost.line
+        ]
+        # A module's `forward` is called under the module's name.
+        statement = source.statement_at(cost.line) if seen and not calls else None
+        found += [
+            _Caller(source, call, cost.place, cost.function)
+            for call in (calls or ([statement] if statement is not None else []))
+        ]
     return found
 
 

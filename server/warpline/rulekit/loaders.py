@@ -12,7 +12,7 @@ from warpline.model.report import Applicability, Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, holder, words
-from warpline.rulekit.origins import Origin, argument_origin, origin
+from warpline.rulekit.origins import Origin, argument_origin, mapping, origin
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
@@ -228,6 +228,17 @@ def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
         return held.place
     found = setting(context, site, name)
     return found.place if found is not None and found.editable else site.place
+
+
+def unpacked_at(context: Context, site: Site) -> tuple[str, int] | None:
+    """The line of the options that the call unpacks, where an argument is added; None if it unpacks none."""
+    try:
+        source, call = loader_call(context, site)
+    except Refused:
+        return None
+    unpacked = source.unpacked(call)
+    held = mapping(context, source, unpacked[-1]) if unpacked else None
+    return held[0].place(held[1]) if held is not None else None
 
 
 def whence(context: Context, site: Site, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -13,17 +13,20 @@ from warpline.model.profile import Kernel, LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.terms import descend
 from warpline.syntax.source import Source
+from warpline.wire.sites import Triton, facts_of
 
 
 @dataclass(frozen=True)
 class TritonKernel:
-    """``launch`` is the call on the hot line, where it could be found."""
+    """``launch`` is the call on the hot line, where it could be found; ``numbers``: what the run recorded for
+    the parameters that were given whole numbers."""
 
     source: Source
     function: cst.FunctionDef
     cost: LineCost
     kernel: Kernel
     launch: tuple[Source, cst.Call] | None
+    numbers: Mapping[str, int]
 
     @property
     def parameters(self) -> list[str]:
@@ -65,7 +68,9 @@ def triton_kernels(context: Context) -> Iterator[TritonKernel]:
             found = definition(context, name)
             if found is not None:
                 whole = replace(same[0], device_ms=sum(kernel.device_ms for kernel in same))
-                yield TritonKernel(*found, cost, whole, _launch(context, cost, found[1].name.value))
+                own = found[1].name.value
+                numbers = _numbers(context, cost, own)
+                yield TritonKernel(*found, cost, whole, _launch(context, cost, own), numbers)
 
 
 def definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | None:
@@ -94,6 +99,11 @@ def _is_jit(source: Source, function: cst.FunctionDef) -> bool:
         if source.is_named(made, "triton.jit"):
             return True
     return False
+
+
+def _numbers(context: Context, cost: LineCost, name: str) -> Mapping[str, int]:
+    launches = (facts_of(Triton, site) for site in context.sites("triton") if site.place == cost.place)
+    return next((launch.numbers for launch in launches if launch.kernel == name and launch.numbers), {})
 
 
 def _launch(context: Context, cost: LineCost, name: str) -> tuple[Source, cst.Call] | None:

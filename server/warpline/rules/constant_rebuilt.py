@@ -3,9 +3,11 @@
 ## What it does
 
 Finds operators with the same result in each step: position encodings, masks, grids or windows that depend
-only on sizes and on a module's buffers. It follows how the tensors of one step depend on each other. It
-reports nothing if the sizes differ between the captured steps, if a number looks like a position or a time,
-or if the line takes almost no time.
+only on sizes and on a module's buffers, and what two steps in a row compute of the same numbers and of the
+same tensors, to which nothing writes (a graph's normalised adjacency, a factorised covariance). It follows
+how the tensors of one step depend on each other. It reports nothing if the sizes differ between the captured
+steps, if a number looks like a position or a time, if both steps are the same as a whole (a benchmark), or if
+the line takes almost no time.
 
 ## Why is this slow
 

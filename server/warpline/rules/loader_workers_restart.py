@@ -132,7 +132,16 @@ from functools import partial
 
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
-from warpline.rulekit.loaders import begins_again, change_loader, edit_site, iterated_at, start_ms, waited_ms
+from warpline.rulekit.loaders import (
+    begins_again,
+    change_loader,
+    edit_site,
+    iterated_at,
+    setting,
+    start_ms,
+    unpacked_at,
+    waited_ms,
+)
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -213,7 +222,10 @@ def _is_made_again(loader: Loader) -> bool:
 def _place(context: Context, site: Site, loader: Loader) -> tuple[str, int]:
     if _is_made_again(loader):
         return site.place
-    return edit_site(context, site, "persistent_workers")
+    place = edit_site(context, site, "persistent_workers")
+    # It goes beside the number of workers.
+    beside = unpacked_at(context, site) if place == site.place else None
+    return beside if beside is not None and setting(context, site, "num_workers") is not None else place
 
 
 def _how(loader: Loader) -> str:

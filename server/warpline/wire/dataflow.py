@@ -94,6 +94,8 @@ class Dataflow:
     unheld: tuple[int, ...] = ()
     #: Values that were there before the step, are buffers of the script's modules, and were not written to.
     buffers: tuple[int, ...] = ()
+    #: Operators that the next step had again, on the same numbers and on tensors that did not change.
+    again: tuple[int, ...] = ()
     padding: tuple[Padding, ...] = ()
     unscored: tuple[Unscored, ...] = ()
     masked: tuple[Masked, ...] = ()

@@ -100,13 +100,15 @@ class Move:
 
 @dataclass(frozen=True)
 class Triton:
-    """A line that launches a Triton kernel: calls, and bytes of the tensors given to it, in one step."""
+    """A line that launches a Triton kernel: calls, and bytes of the tensors given to it, in one step; of each
+    parameter that was given a whole number, the smallest."""
 
     KIND: ClassVar[str] = "triton"
 
     kernel: str | None = None
     calls: int | None = None
     bytes: float | None = None
+    numbers: dict[str, int] | None = None
 
 
 @dataclass(frozen=True)

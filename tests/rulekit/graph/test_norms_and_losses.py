@@ -194,6 +194,12 @@ def twins_among_all_others() -> Any:
     return torch.mean(-torch.log(twins / others))
 
 
+def own_pair_of_a_softmax_by_hand() -> Any:
+    scores = torch.randn(9, 16) @ torch.randn(16, 9)
+    e = (scores - scores.amax(1, keepdim=True)).exp()
+    return (e / e.sum(1, keepdim=True)).diagonal().add(1e-8).log().neg().sum()
+
+
 def binary_stable() -> Any:
     each = X.clamp(min=0) - X * POSITIVE + torch.log1p(torch.exp(-X.abs()))
     return each.mean()
@@ -235,6 +241,7 @@ def masked_square() -> Any:
         (picked_softmax, "F.cross_entropy"),
         (first_column_of_all_but_some, "F.cross_entropy"),
         (twins_among_all_others, "F.cross_entropy"),
+        (own_pair_of_a_softmax_by_hand, "F.cross_entropy"),
         (binary_stable, "F.binary_cross_entropy_with_logits"),
         (binary_of_sigmoid, "F.binary_cross_entropy_with_logits"),
         (weighted_huber, "F.smooth_l1_loss(..., beta=...)"),
@@ -286,9 +293,24 @@ def first(every: Any) -> Any:
     return every[:, 0]
 
 
+def scores_less_a_masked_sum() -> Any:
+    likeness = torch.randn(9, 9) * 14
+    kept = torch.where(torch.eye(9) > 0, 0.0, likeness.exp())
+    total = kept.sum(-1, keepdim=True).log()
+    return torch.mean(total - likeness.take_along_dim(torch.arange(9)[:, None].roll(3, 0), 1))
+
+
+def picked_of_what_a_masked_sum_leaves() -> Any:
+    shifted = LOGITS - LOGITS.max(1, keepdim=True)[0]
+    left = shifted - torch.log((shifted.exp() * (LOGITS < 2)).sum(1, keepdim=True) + 1e-7)
+    return -left[torch.arange(12), CLASSES].sum() / 12
+
+
 @pytest.mark.parametrize(
     "act",
     [
+        scores_less_a_masked_sum,
+        picked_of_what_a_masked_sum_leaves,
         of_weights_and_mask(lambda every: every * (torch.arange(9) > 0), first),  # decoupled: without it
         of_weights_and_mask(lambda every: every * torch.linspace(1, 2, 9), first),  # hard ones weigh more
         of_weights_and_mask(lambda every: every.masked_fill(LOGITS > 2, 0.0), first),
@@ -323,6 +345,19 @@ def test_a_large_number_beside_a_probability_is_no_guard() -> None:
         return -torch.log(torch.softmax(LOGITS, -1) + 0.1).gather(1, CLASSES[:, None]).mean()
 
     assert calls(clamped) == calls(mixed) == []
+
+
+def test_a_masked_sum_of_other_scores_is_no_cross_entropy() -> None:
+    def of_others() -> Any:
+        kept = torch.randn(12, 9).exp().masked_fill(LOGITS > 2, 0.0)
+        return -(LOGITS - kept.sum(1, keepdim=True).log()).gather(1, CLASSES[:, None]).mean()
+
+    def of_no_class() -> Any:
+        kept = LOGITS.exp().masked_fill(LOGITS > 2, 0.0)
+        return -(LOGITS - kept.sum(1, keepdim=True).log()).mean()
+
+    for act in (of_others, of_no_class):
+        assert "F.cross_entropy" not in calls(act), act.__name__
 
 
 def test_an_energy_and_a_score_of_another_tensor_are_no_cross_entropy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from types import FrameType, ModuleType
@@ -56,6 +57,9 @@ class Observers:
         self.nvml: NvmlWatch | None = None
         self.survey: Survey | None = None
         self.recording: Recording | None = None
+        self.recorded: Recording | None = None  # the last step whose operators were
+        self.first: Recording | None = None  # the one before it, and what the facts have of it
+        self.surveyed = Dataflow()
         self.operators = True  # the surveyed step's operators are recorded
         self.triton = TritonLaunches(self.sites.place)
         self.compilations = 0
@@ -183,7 +187,28 @@ class Observers:
             self.triton.stop()
         if self.recording is not None:
             self.facts["dataflow"] = self.recording.stop()
-            self.recording = None
+            self.recording, self.recorded = None, self.recording
+
+    def record_again(self) -> bool:
+        """Record the next step too, for what it computes again. False where the first was not recorded whole,
+        as where kernels of the script's own or a CUDA graph write to tensors."""
+        unseen = self.triton.found() or self.cuda_graphs.graphs
+        if self.recorded is None or self.facts["dataflow"].missing or unseen:
+            return False
+        self.first, self.surveyed = self.recorded, self.facts["dataflow"]
+        self.start_dataflow()
+        return self.recording is not None
+
+    def compare(self, whole: bool) -> None:
+        """End that recording. ``whole``: the step was, and is like the first one."""
+        self.stop_survey()
+        first, second, self.facts["dataflow"] = self.first, self.recorded, self.surveyed
+        with suppress(Exception):  # what it computes again stays unknown
+            from .dataflow.again import again
+
+            if whole and first is not None and second is not None:
+                self.facts["dataflow"] = replace(self.surveyed, again=again(first.mode, second.mode))
+        self.recorded = self.first = None
 
     def remove(self) -> None:
         """Remove every hook."""

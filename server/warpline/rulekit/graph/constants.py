@@ -33,7 +33,10 @@ _COPIES = frozenset({"clone", "contiguous", "_to_copy", "to", "lift_fresh_copy"}
 VIEWS = (SAME - _COPIES) | MOVED | {
     "slice", "select", "diagonal", "narrow", "split", "split_with_sizes", "chunk", "unbind", "unfold",
     "as_strided", "view_as_real", "view_as_complex", "real", "imag", "tensor_split", "hsplit", "vsplit",
+    "indices", "values", "_indices", "_values",
 }  # fmt: skip
+#: What gives no tensor back, and writes to none.
+READS = frozenset({"is_coalesced", "_local_scalar_dense", "equal", "is_same_size"})
 
 
 def constant_nodes(graph: Graph) -> list[Node]:
@@ -46,7 +49,8 @@ def constant_nodes(graph: Graph) -> list[Node]:
     own = _families(graph)
     # Families that a step's own data is written into. What gives no result writes into what it is given, as
     # `_foreach_add_` and many operators of extensions do.
-    changing = {own[value] for node in graph.nodes if not node.outputs for value in node.inputs}
+    writing = (node for node in graph.nodes if not node.outputs and node.name not in READS)
+    changing = {own[value] for node in writing for value in node.inputs}
     counted = _counted(graph)
     while True:
         constant = _constant(graph, own, changing, counted)
@@ -74,8 +78,10 @@ def constant_nodes(graph: Graph) -> list[Node]:
 
 def _constant(graph: Graph, own: list[int], changing: set[int], counted: set[tuple[int, str]]) -> set[int]:
     constant = {value for value in graph.flow.buffers if own[value] not in changing}
+    again = frozenset(graph.flow.again)
     for node in graph.nodes:
-        if (node.site, node.name) not in counted and _is_constant(node, constant):
+        seen = node.index in again and not graph.parameters.intersection(map(graph.origin, node.outputs))
+        if seen or ((node.site, node.name) not in counted and _is_constant(node, constant)):
             constant.update(value for value in node.outputs if own[value] not in changing)
     return constant
 

@@ -40,8 +40,8 @@ _SOFTMAX_NODES = 2
 
 def losses(graph: Graph) -> list[Match]:
     """The losses that a step computes op by op. Overlapping matches: only the largest."""
-    classes = (*_cross_entropies(graph), *_apart(graph), *_of_shares(graph), *_of_totals(graph))
-    return largest([*errors(graph), *classes])
+    ways = (_cross_entropies, _apart, _of_shares, _of_totals, _of_masked_sums)
+    return largest([*errors(graph), *(match for way in ways for match in way(graph))])
 
 
 def _cross_entropies(graph: Graph) -> Iterator[Match]:
@@ -74,7 +74,7 @@ def _of_shares(graph: Graph) -> Iterator[Match]:
     """Cross entropies as the logarithm of the one probability that was picked of a softmax."""
     for softmax in few_of_each(softmaxes(graph)):
         for pick, _ in graph.uses(softmax.output):
-            logarithm = _logarithm_of(graph, pick) if pick.name in _CHOICES else None
+            logarithm = _logarithm_of(graph, pick) if pick.name in _SELECTIONS else None
             tail = added_up(graph, logarithm[-1]) if logarithm else None
             if logarithm is None or tail is None:
                 continue
@@ -106,6 +106,29 @@ def _of_totals(graph: Graph) -> Iterator[Match]:
                 whole = _LEFT_OUT_OF_IT if len(exponentials) > 1 else ""
                 kind, reason = ("Cross entropy", whole) if same else (_SHARE, _ONLY_IF)
                 yield Match(kind, "F.cross_entropy", nodes, nodes[-1], reason, words=("by_hand",))
+                break
+
+
+def _of_masked_sums(graph: Graph) -> Iterator[Match]:
+    """Cross entropies as the scores less the logarithm of a sum of the exponentials that a mask leaves. A
+    class is picked of the scores, or of the difference."""
+    for total in candidates(graph, frozenset({"sum"})):
+        exponentials = _exponentials(graph, total.inputs[0])
+        logarithm = _logarithm_of(graph, total) if len(exponentials) > 1 else None
+        for difference, _ in graph.uses(logarithm[-1].outputs[0]) if logarithm else ():
+            scores = graph.origin(exponentials[0].inputs[0])
+            if difference.name != "sub":
+                continue
+            if graph.origin(difference.inputs[0]) == scores:
+                users = (user for user, _ in graph.uses(difference.outputs[0]))
+                pick = last = next((user for user in users if user.name in _SELECTIONS), None)
+            else:
+                pick, last = _picked(graph, difference, scores), difference
+            tail = added_up(graph, last) if pick is not None and last is not None else None
+            nodes = (*exponentials, total, *(logarithm or ()), difference, *([pick] if pick else ()))
+            if tail and is_written_out(graph, (*nodes, *tail)):
+                whole = tuple(dict.fromkeys((*nodes, *tail)))
+                yield Match(_SHARE, "F.cross_entropy", whole, whole[-1], _ONLY_IF, words=("by_hand",))
                 break
 
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 from torch.utils._python_dispatch import (
@@ -36,7 +36,7 @@ from .hidden import Hidden
 from .masks import Masks
 from .padding import LookedUp
 from .unscored import Scored
-from .values import Interned, Values
+from .values import ALIAS, Interned, Values
 
 if TYPE_CHECKING:
     from ..births.sites import Sites
@@ -66,6 +66,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.missing = ""
         self.running = True
         self.calls = 0
+        self.random: Set[int] = set()  # names of operators that draw numbers
+        self._forward_values: Optional[int] = None  # values that there were when a backward pass began
         self.unheld: Tuple[int, ...] = ()
         self.buffers: Tuple[int, ...] = ()
         self.values = Values(torch, self._alias)
@@ -100,6 +102,10 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         if before is not None:
             try:
                 self._note(function, before, result, sys._getframe(1))
+                if torch.Tag.nondeterministic_seeded in getattr(function, "tags", ()):
+                    self.random.add(self.names[str(function)])
+                if result is None:
+                    self.values.wrote(_tensors((arguments, tuple(named.values()))))
                 if function is self._embedding:
                     self.looked_up.add(arguments, self.arguments[-1], self.site[-1])
                 if function in self.hidden.readers:
@@ -121,6 +127,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         """The arguments as they are before the call; None in the backward pass."""
         try:
             if torch._C._current_graph_task_id() != -1:
+                if self._forward_values is None:
+                    self._forward_values = len(self.values.shape)
                 return None
             if len(self.name) >= MOST_OPERATORS:
                 self._stop("it has more than %d operators" % MOST_OPERATORS)
@@ -132,6 +140,11 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         except Exception as error:
             self._stop("a tensor could not be read (%s)" % type(error).__name__)
             return None
+
+    @property
+    def forward_values(self) -> int:
+        """How many values there were before gradients, which are made unseen."""
+        return len(self.values.shape) if self._forward_values is None else self._forward_values
 
     def _argument(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -163,7 +176,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.outputs.append(outputs)
 
     def _alias(self, new: int, old: int) -> None:
-        self._add("aten.alias.default", -1, [TENSOR + str(old)], (new,))
+        self._add(ALIAS, -1, [TENSOR + str(old)], (new,))
 
     def _site(self, frame: Any) -> int:
         """The instruction of the user's that led to a call made at ``frame``."""
@@ -227,6 +240,14 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         )
 
 
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _tensors(one)
+
+
 _FURTHER = (DIRECT, MODULE, OPTIMIZER, LIBRARY)
 
 
@@ -282,7 +303,6 @@ class Recording:
             self.mode.unscored = self.mode.scored.unscored()
         with contextlib.suppress(Exception):
             self.mode.masked = self.mode.masks.masked()
-        self.mode.values.close()
         return self.mode.found()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
+#: The operator that is recorded for a view that no operator was seen to make.
+ALIAS = "aten.alias.default"
 Layout = Tuple[int, Tuple[int, ...], Tuple[int, ...], Any]
 
 
@@ -16,8 +18,8 @@ class Interned(Dict[Any, int]):
 
 
 class Values:
-    """Numbers values without keeping tensors alive. Only the freed storage objects are kept until ``close``,
-    so that no other storage gets their address."""
+    """Numbers values without keeping tensors alive. Only the freed storage objects are kept, so that no other
+    storage gets their address."""
 
     def __init__(self, torch: Any, alias: Callable[[int, int], None]) -> None:
         """``alias(new, old)`` is told of a value that is a view, made unseen, of another one."""
@@ -32,7 +34,9 @@ class Values:
         self.shapes, self.dtypes = Interned(), Interned()
         self.shape: List[int] = []
         self.dtype: List[int] = []
+        self.places: List[Tuple[int, Layout]] = []  # of each value: its storage and layout
         self.parameters: List[int] = []
+        self._written: set[int] = set()  # storages that something may have written to unseen
         self._before: dict[int, int] = {}  # storage that was there before the step -> first value
         self._asking: dict[int, int] = {}  # storage of a parameter that asks for gradients -> first value
         self._others_ask = False  # another tensor that the script made does
@@ -47,6 +51,8 @@ class Values:
                 self._alias(found, self._latest[storage])
             else:
                 self._latest[storage] = self._before[storage] = found
+                if not _dense(tensor).untyped_storage().resizable():
+                    self._written.add(storage)  # it may be shared, with NumPy or another process
         return found
 
     def rows(self, tensor: Any) -> Optional[Tuple[int, ...]]:
@@ -70,16 +76,19 @@ class Values:
         return found
 
     def _place(self, tensor: Any) -> tuple[int, Layout]:
-        held = tensor.untyped_storage()
+        dense = _dense(tensor)
+        held = dense.untyped_storage()
         storage = int(held._cdata)
         if storage not in self._known:
             self._known[storage] = {}
             self._alive.append(self._weak(held))
-        return storage, (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        stride = tensor.stride() if dense is tensor else (-1, int(tensor._cdata))
+        return storage, (dense.storage_offset(), tuple(dense.shape), stride, dense.dtype)
 
     def _new(self, tensor: Any, storage: int, layout: Layout) -> int:
         number = len(self.shape)
         self._known[storage][layout] = number
+        self.places.append((storage, layout))
         self.shape.append(self.shapes[layout[1]])
         self.dtype.append(self.dtypes[str(tensor.dtype).replace("torch.", "")])
         if isinstance(tensor, self._parameter):
@@ -97,7 +106,7 @@ class Values:
         which may be what they are for.
         """
         held = {
-            int(one.untyped_storage()._cdata)
+            _storage(one)
             for optimizer in optimizers
             for group in optimizer.param_groups
             for one in group["params"]
@@ -111,16 +120,34 @@ class Values:
 
     def unchanged(self, tensors: Iterable[Any]) -> Tuple[int, ...]:
         """The values of those of ``tensors`` that were there before the step and that nothing wrote to."""
-        storages = {int(tensor.untyped_storage()._cdata) for tensor in tensors}
+        storages = set(map(_storage, tensors))
         return tuple(
             number
             for storage, number in self._before.items()
             if storage in storages and self._latest.get(storage) == number
         )
 
-    def close(self) -> None:
-        """Let go of the storages."""
-        self._before.clear()
-        self._alive.clear()
-        self._known.clear()
-        self._latest.clear()
+    def wrote(self, tensors: Iterable[Any]) -> None:
+        """An operator that gives nothing back may have written to these."""
+        self._written.update(map(_storage, tensors))
+
+    def kept(self, most: int) -> Set[int]:
+        """The storages that were there before the step and that nothing wrote to. ``most``: values from this
+        number on are left out."""
+        return {
+            storage
+            for storage, number in self._before.items()
+            if number < most and self._latest.get(storage) == number and storage not in self._written
+        }
+
+
+def _dense(tensor: Any) -> Any:
+    """The tensor itself, or a sparse one's values, which stand for it: it has no storage of its own."""
+    layout = str(tensor.layout)
+    if layout == "torch.strided":
+        return tensor
+    return tensor._values() if layout == "torch.sparse_coo" else tensor.values()
+
+
+def _storage(tensor: Any) -> int:
+    return int(_dense(tensor).untyped_storage()._cdata)

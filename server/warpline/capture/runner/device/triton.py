@@ -36,27 +36,31 @@ class TritonLaunches:
         def run(kernel: Any, *arguments: Any, **named: Any) -> Any:
             try:
                 if not named.get("warmup"):
-                    self._note(kernel, (*arguments, *named.values()))
+                    self._note(kernel, arguments, named)
             except Exception:  # whatever is not as in the Triton that this was written for
                 pass
             return original(kernel, *arguments, **named)
 
         return run
 
-    def _note(self, kernel: Any, given: Iterable[Any]) -> None:
+    def _note(self, kernel: Any, arguments: Iterable[Any], named: dict[str, Any]) -> None:
         place = self.place(sys._getframe(2))
         if place is None:
             return
         # A tensor that is given twice is one piece of memory.
         sizes = {
             one.data_ptr(): one.numel() * one.element_size()
-            for one in given
+            for one in (*arguments, *named.values())
             if hasattr(one, "data_ptr") and hasattr(one, "element_size")
         }
         name = getattr(getattr(kernel, "fn", None), "__name__", "")
-        facts = self.sites.setdefault((place, name), {"kernel": name, "calls": 0, "bytes": 0})
+        facts = self.sites.setdefault((place, name), {"kernel": name, "calls": 0, "bytes": 0, "numbers": {}})
         facts["calls"] += 1
         facts["bytes"] += sum(sizes.values())
+        numbers = facts["numbers"]
+        for parameter, one in (*zip(getattr(kernel, "arg_names", ()), arguments), *named.items()):
+            if type(one) is int:
+                numbers[parameter] = min(one, numbers.get(parameter, one))
 
     def found(self) -> list[dict[str, Any]]:
         """One site for each kernel and set of arguments that was launched."""

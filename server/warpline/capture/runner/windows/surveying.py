@@ -9,11 +9,11 @@ from .stages import Stage
 
 class Survey(Stage):
     """Surveys one step, which may be slow. With a device, two steps: the first times the host's waits for the
-    device, without recording operators, because a host slowed by that would not wait. The second records
-    operators."""
+    device, without recording operators, because a host slowed by that would not wait. The next one records
+    operators, and so does the one after it, for what it computes again."""
 
     tries = 0
-    waits = False
+    waits = again = False
 
     def begin(self) -> None:
         self.waits = kinds.used(self.session.torch).accelerated
@@ -22,14 +22,22 @@ class Survey(Stage):
 
     def tick(self) -> None:
         self.session.boundaries += 1
+        other = self.session.classes.is_other(self.session.observers.signals.take())
+        if self.again:
+            self.session.observers.compare(whole=not other)
+            self.session.go(Capture)
+            return
         self.session.observers.stop_survey()
         self.tries += 1
-        if self.session.classes.is_other(self.session.observers.signals.take()) and self.tries < TRIES:
+        if other and self.tries < TRIES:
             self.begin()
             return
         if self.waits:
             self.waits = False
             self.session.observers.start_dataflow()
+            return
+        if self.session.observers.record_again():
+            self.again = True
             return
         self.session.go(Capture)
 
@@ -37,10 +45,13 @@ class Survey(Stage):
         return better
 
     def forked(self) -> None:
-        self.session.observers.stop_survey()
+        self.abandon()
 
     def abandon(self) -> None:
-        self.session.observers.stop_survey()
+        if self.again:
+            self.session.observers.compare(whole=False)
+        else:
+            self.session.observers.stop_survey()
 
 
 class FirstSurvey(Stage):

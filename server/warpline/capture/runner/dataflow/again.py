@@ -1,0 +1,60 @@
+"""Finds what a second step computes again: the same operators, on the same numbers and the same tensors.
+
+One step cannot tell a tensor that the script keeps from its next batch. Two can: the batch is another tensor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Set, Tuple
+
+from ....wire.dataflow import TENSOR
+from .values import ALIAS, Interned
+
+if TYPE_CHECKING:
+    from .mode import Operators
+
+
+def again(first: Operators, second: Operators) -> Tuple[int, ...]:
+    """Find the operators of ``first`` that ``second`` has too. None where that is all of them: then the whole
+    step is repeated, as in a benchmark, and that says nothing.
+
+    A tensor is the same if it has the same memory and layout, was there before both steps, and nothing wrote
+    to it. The storages of ``first`` are kept, so that no other one has got their address.
+    """
+    kept = first.values.kept(first.forward_values) & second.values.kept(second.forward_values)
+    numbers = Interned()
+    known = set(dict(_keys(second, kept, numbers)).values())
+    found = tuple(index for index, key in _keys(first, kept, numbers) if key in known)
+    return found if len(found) < len(first.name) else ()
+
+
+def _keys(mode: Operators, kept: Set[int], numbers: Interned) -> Iterator[Tuple[int, int]]:
+    """``(operator, key)`` of each one that is computed of nothing but kept tensors and numbers."""
+    names = list(mode.names)
+    made: Dict[int, Any] = {}
+
+    def key_of(value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(TENSOR):
+            number = int(value[len(TENSOR) :])
+            if number in made:
+                return made[number]
+            storage, layout = mode.values.places[number]
+            if storage not in kept:
+                raise LookupError
+            return numbers[(storage, layout)]
+        if isinstance(value, dict):
+            return tuple((name, key_of(one)) for name, one in value.items())
+        return tuple(map(key_of, value)) if isinstance(value, (list, tuple)) else repr(value)
+
+    for index, (name, given, outputs) in enumerate(zip(mode.name, mode.arguments, mode.outputs)):
+        if name in mode.random:
+            continue
+        try:
+            layouts = [mode.values.places[value][1] for value in outputs]
+            # A view that was made unseen is known by its layout alone.
+            made_as = layouts if names[name] == ALIAS else [one[1::2] for one in layouts]
+            key = numbers[(names[name], key_of(given), tuple(made_as))]
+        except LookupError:
+            continue
+        made.update({value: (key, at) for at, value in enumerate(outputs) if value not in made})
+        yield index, key
