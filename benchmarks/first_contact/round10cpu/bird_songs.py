@@ -65,6 +65,7 @@ def main():
     args = parser.parse_args()
 
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     loader = DataLoader(  # flaw: loader-without-workers
         BirdClips(args.clips), batch_size=args.batch_size, shuffle=True, drop_last=True
     )

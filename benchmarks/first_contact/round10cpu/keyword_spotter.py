@@ -51,7 +51,7 @@ class Spotter(nn.Module):
 class Trainer:
     def __init__(self, epochs=60):
         self.epochs = epochs
-        self.loader = DataLoader(
+        self.loader = DataLoader(  # flaw: loader-workers-restart
             SpokenWords(),
             batch_size=32,
             shuffle=True,
