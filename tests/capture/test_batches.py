@@ -24,9 +24,11 @@ LOADER = DataLoader(range(8), batch_size=2)  # type: ignore[arg-type]
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Batches, dict[str, Any]]]:
-    """Each call that is timed takes a millisecond."""
+    """Each call that is timed takes a millisecond, a quarter of it on a processor."""
     clock = itertools.count(step=1_000_000)
     monkeypatch.setattr(batches, "perf_counter_ns", lambda: next(clock))
+    work = itertools.count(step=250_000)
+    monkeypatch.setattr(batches, "thread_time_ns", lambda: next(work))
     facts: dict[str, Any] = {}
     entry = ("loader", ("train.py", 1, ""), None, facts, set(), None)
     sites: Any = SimpleNamespace(by_id={id(LOADER): entry})
@@ -49,6 +51,7 @@ def test_an_epoch_is_its_iterator_its_batches_and_the_one_that_is_not_there(coun
         "wait_ms": 6 / 4,
         "starts_timed": 1,
         "in_main_ms": 1.0,
+        "in_main_busy": 0.25,
         "start_ms": 3.0,
         "batches_seen": 4,
     }

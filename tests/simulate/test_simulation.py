@@ -377,6 +377,9 @@ def test_workers_gain_nothing_on_a_cpu_whose_cores_the_operators_use(cores: int,
     predicted = found.predict(LoaderWorkers(cores, AT[5]))
     assert predicted is not None
     assert predicted.step_ms == pytest.approx(truth, rel=0.001)
+    waiting = found.predict(LoaderWorkers(cores, AT[5], waiting=True))
+    assert waiting is not None
+    assert (waiting.step_ms < 0.8 * truth) == (cores > 1)
 
 
 @pytest.mark.parametrize(("cores", "threads", "loaded_ms"), [(2, 1, 9.0), (4, 2, 4.5), (16, 8, 9 / 8)])

@@ -21,6 +21,7 @@ class LoaderWorkers:
     ``places``: lines that wait for the next batch. ``persistent``: workers are kept after an epoch.
     ``batch_ms``: time for one process to load one batch, if a rule knows it. None: the recorded wait for a
     batch if there are no workers now, else the time between two batches times the number of workers.
+    ``waiting``: loading mostly waits, as for a disk, so that workers need no cores of their own.
     """
 
     workers: int
@@ -28,6 +29,7 @@ class LoaderWorkers:
     present: int = 0
     persistent: bool = True
     batch_ms: float | None = None
+    waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from warpline.wire.sites import Loader, facts_of
 #: DataLoader's parameters in order, for those passed by position.
 _POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}
 #: Percent of the step from which on a wait in spite of workers is reported (as in the TensorBoard plugin).
+BUSY = bound("loader-busy")
 WAITS_PERCENT = 100 * bound("loader-waits")
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
 

@@ -84,6 +84,30 @@ for batch in loader:
 
 ## Example
 
+Loading that mostly waits, as for a disk, needs no core:
+
+```python
+#> device kind=cpu; flags cpu_count=2 threads=2
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=32)
+#^ found; site loader num_workers=0 batches_per_epoch=500 in_main_ms=5 in_main_busy=0.1
+for batch in loader:  #> cost cpu_ms=5 idle_ms=5 loader_ms=5; use loader
+    train(batch)  #> cost cpu_ms=5
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=32, num_workers=2, persistent_workers=True)
+for batch in loader:
+    train(batch)
+```
+
+## Example
+
 If a batch takes less time than its transfer from a worker, workers would make the step longer:
 
 ```python
@@ -165,6 +189,7 @@ from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.loaders import (
+    BUSY,
     change_loader,
     edit_site,
     exposed_ms,
@@ -208,7 +233,8 @@ class LoaderWithoutWorkers(Rule):
             if loader.dataset_type in IN_MEMORY or batch < TAKE_MS:
                 yield _picked(context, site, wait)
                 continue
-            spare = spare_cores(context)
+            waiting = loader.in_main_busy is not None and loader.in_main_busy < BUSY
+            spare = None if waiting else spare_cores(context)
             workers = _sensible(context, site, batch, context.step_ms - wait, spare)
             left = max(0.0, batch / workers - (context.step_ms - wait))
             yield context.draft(
@@ -226,7 +252,7 @@ class LoaderWithoutWorkers(Rule):
                 cause=iterated_at(context, site),
                 cost_ms=wait,
                 saving_ms=wait - left if spare != 0 else 0.0,
-                change=LoaderWorkers(workers, tuple(cost.place for cost in lines), 0, True, wait),
+                change=LoaderWorkers(workers, tuple(cost.place for cost in lines), 0, True, wait, waiting),
                 fixes=[partial(_fix, context, site, workers)],
                 unseen=spare == 0,
             )

@@ -114,9 +114,10 @@ class Simulation:
         return timeline, feed, work
 
     def _with_workers(self, change: LoaderWorkers) -> Feed | None:
-        if self._spare < 1:
+        spare = self._cores if change.waiting else self._spare
+        if spare < 1:
             return self._feed  # workers and operators would take turns
-        usable = replace(change, workers=min(change.workers, self._spare))
+        usable = replace(change, workers=min(change.workers, spare))
         return loading.changed_feed(self._timeline, usable, self._clock.host, self._feed)
 
     def _least(self, timeline: Timeline, feed: Feed | None) -> float:

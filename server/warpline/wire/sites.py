@@ -33,6 +33,7 @@ class Loader:
     #: Loaders that these lines made one after another, each once the last was iterated.
     made: int | None = None
     in_main_ms: float | None = None  # that the main process spends in each ``next``, in the median
+    in_main_busy: float | None = None  # share of that in which its thread had a processor
     wait_ms: float | None = None  # in ``next`` and ``iter``, per step of the timing window
     starts_timed: int | None = None  # epochs that began in that window
     #: The median epoch's ``iter``, the ``next`` of its first batch, and the one that found no more.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from statistics import median
 from threading import get_ident
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from ..steps.signals import Signals
 
 
+#: Of ten batches the second busiest tells how much of a batch is work: the others may have waited for a
+#: processor.
+BUSY = 0.9
+
+
 class Spent:
     """Time spent on one loader's batches, in ns."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.batches: list[int] = []  # of each ``next`` that returned a batch
+        self.worked: list[int] = []  # of that, the thread's time on a processor
         #: For each epoch: ``iter``, the ``next`` of its first batch, and the one that found no more.
         self.starts: list[int] = []
         self.first = False  # the epoch's first batch is still to come
@@ -39,17 +45,25 @@ class Spent:
         self.window_ns += took_ns
         self.window_starts += 1
 
-    def asked(self, took_ns: int, gave: bool) -> None:
-        """A batch was asked for; ``gave`` is False at the end of the epoch."""
+    def asked(self, took_ns: int, gave: bool, worked_ns: int = 0) -> None:
+        """A batch was asked for; ``gave`` is False at the end of the epoch. ``worked_ns``: the thread's time
+        on a processor."""
         self.window_ns += took_ns
         if self.starts and (self.first or not gave):
             self.starts[-1] += took_ns
         self.first = False
         if gave:
             self.batches.append(took_ns)
+            self.worked.append(worked_ns)
             self.given += 1
         else:
             self.epoch = self.given
+
+    def busy(self) -> float:
+        """Share of a batch's time in which the thread had a processor, 0 to 1."""
+        both = list(zip(self.worked, self.batches))
+        shares = sorted(min(1.0, worked / max(1, took)) for worked, took in both[1:] or both)
+        return shares[int(BUSY * len(shares))]
 
     def start_ns(self, first: bool) -> float | None:
         """The usual cost of an epoch's start, in ns. The first epoch has more to do, so it counts only if
@@ -104,6 +118,7 @@ class Batches:
             if spent.batches:
                 later = sorted(spent.batches[1:] or spent.batches)  # the first batch starts the workers
                 facts["in_main_ms"] = later[len(later) // 2] / 1e6
+                facts["in_main_busy"] = spent.busy()
             if start_ns is not None:
                 facts["start_ms"] = start_ns / 1e6
             if spent.epoch:
@@ -134,13 +149,13 @@ class Batches:
             spent = iterators.get(iterator)
             if spent is None or not self._counts():
                 return original(iterator)
-            begin = perf_counter_ns()
+            begin, worked = perf_counter_ns(), thread_time_ns()
             try:
                 batch = original(iterator)
             except StopIteration:
                 spent.asked(perf_counter_ns() - begin, False)
                 raise
-            spent.asked(perf_counter_ns() - begin, True)
+            spent.asked(perf_counter_ns() - begin, True, thread_time_ns() - worked)
             return batch
 
         return __next__
