@@ -47,6 +47,13 @@ def test_what_is_worth_a_note(seen: dict[str, float], words: str) -> None:
     assert words in note
 
 
+def test_nvml_does_not_count_copies() -> None:
+    """Of a step with 58 % kernels and 41 % copies it was said that the captured steps were busier."""
+    facts = Facts(nvml=Nvml(**{**QUIET, "utilisation_percent": 54.0}), memory=Memory(**MEMORY))
+    assert driver_notes(facts, 99.0, 41.0) == []
+    assert len(driver_notes(facts, 99.0, 20.0)) == 1
+
+
 def test_a_short_window_proves_nothing() -> None:
     assert notes(utilisation_percent=30.0, utilisation_samples=3) == []
     assert notes(clock_mhz=1200.0, utilisation_samples=3) == []

@@ -14,6 +14,7 @@ from tests.conftest import shortened
 from warpline import attribution, trace
 from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
+from warpline.capture.runner.steps.forwards import Forwards
 
 TRAIN = """\
 import threading, time, torch
@@ -213,3 +214,20 @@ def test_the_beat_goes_on_in_another_thread() -> None:
     assert restarts == [True]
     assert "several threads" in steps.note
     with_other.set()
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_checkpointing_computes_again_is_no_forward(reentrant: bool) -> None:
+    """With a GPU it runs on autograd's own thread, and was taken for steps of another thread."""
+    torch = pytest.importorskip("torch")
+    from torch.utils.checkpoint import checkpoint
+
+    heard: list[int] = []
+    first, second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+    forwards = Forwards()
+    forwards.install(torch, lambda _, key: heard.append(key))
+    try:
+        checkpoint(second, first(torch.ones(2, 4)), use_reentrant=reentrant).sum().backward()
+    finally:
+        forwards.remove()
+    assert heard == [id(first), id(second)]

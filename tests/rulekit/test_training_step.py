@@ -4,7 +4,7 @@ import pytest
 
 from tests.annotated import read_project
 from warpline.rulekit import Context
-from warpline.rulekit.model_lines import about_model, is_torchs
+from warpline.rulekit.model_lines import about_model, is_torchs, model_name
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Edits, Refused
 from warpline.text.edits import apply
@@ -124,3 +124,32 @@ def test_what_the_loop_does_beside_the_model_is_told_from_it() -> None:
         '    with record_function("optimizer"):',
         "        optimizer.step()",
     ]
+
+
+BESIDE = """
+with torch.device("cuda"):
+    encoder = Text.from_pretrained("a")
+unet = Unet.from_pretrained("b")
+{frozen}
+for pixels, text in loader:
+{called}
+    loss = F.mse_loss(unet(pixels, states), pixels)
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("frozen", "called", "name"),
+    [
+        ("encoder.requires_grad_(False)", "    states = encoder(text)[0]", "unet"),
+        ("", "    with torch.no_grad():\n        states = encoder(text)[0]", "unet"),
+        ("", "    states = encoder(text)[0]", "encoder"),
+        (
+            "encoder.requires_grad_(False); unet.requires_grad_(False)",
+            "    states = encoder(text)[0]",
+            "encoder",
+        ),
+    ],
+)
+def test_what_is_frozen_is_not_the_model(frozen: str, called: str, name: str) -> None:
+    assert model_name(step_of(BESIDE.format(frozen=frozen, called=called))) == name

@@ -66,3 +66,22 @@ def test_the_workers_are_kept_where_their_number_is_written(extra: str, given: s
     example = read_example(SHORT_EPOCHS % (extra, given, _RESTARTS))
     (draft,) = LoaderWorkersRestart().find(Context(example.profile, texts(example)))
     assert draft.line == line
+
+
+#: `fit` iterates a loader for training and one for validation, and the timed steps were of training.
+FIT = """\
+from torch.utils.data import DataLoader
+train = DataLoader(images, batch_size=32)  #> site loader num_workers=0 in_main_ms=40 wait_ms=40
+held_out = DataLoader(others, batch_size=32)  #> site loader num_workers=0 in_main_ms=40
+trainer.fit(model, train, held_out)  #> cost cpu_ms=40 idle_ms=40 loader_ms=40
+"""
+
+
+@pytest.mark.parametrize(("waited", "lines"), [({}, [2]), ({"wait_ms": 4.0}, [2, 3])])
+def test_a_loader_of_which_the_timed_steps_took_no_batch(waited: dict[str, float], lines: list[int]) -> None:
+    profile = read_example(FIT).profile
+    sites = [replace(site, uses=((site.file, 4),)) for site in profile.facts.sites]
+    sites = [replace(site, facts={**site.facts, **waited}) if site.line == 3 else site for site in sites]
+    profile = replace(profile, facts=replace(profile.facts, sites=tuple(sites)))
+    drafts = LoaderWithoutWorkers().find(Context(profile, profile.sources.get))
+    assert [draft.place[1] for draft in drafts] == lines

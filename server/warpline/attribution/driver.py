@@ -23,9 +23,10 @@ LOW_CLOCK = 0.85
 BESIDE_TORCH_BYTES = 4 << 30
 
 
-def driver_notes(facts: Facts, busy_percent: float) -> list[str]:
-    """``busy_percent``: the device's busy share of the step, as the trace has it."""
-    return [*_clocks(facts.nvml), *_others(facts), *_busy(facts.nvml, busy_percent)]
+def driver_notes(facts: Facts, busy_percent: float, copying_percent: float = 0.0) -> list[str]:
+    """``busy_percent``: the device's busy share of the step, as the trace has it. ``copying_percent``: what
+    of it is copies alone, which NVML does not count: its utilization is the time in which a kernel ran."""
+    return [*_clocks(facts.nvml), *_others(facts), *_busy(facts.nvml, busy_percent, copying_percent)]
 
 
 def _reasons(nvml: Nvml) -> Iterator[tuple[float | None, str]]:
@@ -79,11 +80,11 @@ def _others(facts: Facts) -> list[str]:
     return notes
 
 
-def _busy(nvml: Nvml, busy_percent: float) -> list[str]:
+def _busy(nvml: Nvml, busy_percent: float, copying_percent: float) -> list[str]:
     seen = nvml.utilisation_percent
     if seen is None or (nvml.utilisation_samples or 0) < LEAST_SAMPLES:
         return []
-    if abs(seen - busy_percent) < SAME_POINTS:
+    if -SAME_POINTS - copying_percent < seen - busy_percent < SAME_POINTS:
         return []
     why = (
         "another process used it, or the captured steps differ from the timed ones"

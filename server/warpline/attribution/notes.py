@@ -9,11 +9,12 @@ from warpline.attribution.driver import driver_notes
 from warpline.attribution.peaks import peaks_of
 from warpline.attribution.sampled import FEWEST
 from warpline.attribution.scene import Scene
+from warpline.attribution.timeline import union
 from warpline.attribution.tokens import token_note
 from warpline.devices import can
 from warpline.model import units
 from warpline.model.report import QUICKER
-from warpline.trace.columns import OP
+from warpline.trace.columns import COPY, OP
 
 #: If the device is busy in a captured step for this many times a timed step, the steps differ in length.
 DIFFERENT = 1.02
@@ -96,7 +97,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         found.append(f"the loss was not finite at backward pass {at + 1} of the script")
     if trace.on_gpu:
         busy = min(1.0, accounted.device_busy_ms / accounted.step_ms) if accounted.step_ms else 0.0
-        found += driver_notes(trace.facts, 100 * busy)
+        found += driver_notes(trace.facts, 100 * busy, 100 * busy * _copying(scene))
     if trace.on_gpu and peaks_of(trace.manifest.device.name, trace.facts) is None:
         name = trace.manifest.device.name or "this device"
         found.append(
@@ -104,6 +105,15 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "measures them once"
         )
     return tuple(dict.fromkeys(found))
+
+
+def _copying(scene: Scene) -> float:
+    """What share of the time in which the device is busy it only copies."""
+    kernels = scene.trace.kernels
+    begin, end = np.clip(kernels.start_ns, *scene.window), np.clip(kernels.end_ns, *scene.window)
+    spans = [union(begin[rows], end[rows]) for rows in (kernels.kind != COPY, slice(None))]
+    computing, busy = (int((until - since).sum()) for since, until in spans)
+    return 1.0 - computing / busy if busy else 0.0
 
 
 def _why_not(scene: Scene) -> str:

@@ -20,8 +20,8 @@ from warpline.wire.sites import Loader, facts_of
 
 #: DataLoader's parameters in order, for those passed by position.
 _POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}
-#: Percent of the step from which on a wait in spite of workers is reported (as in the TensorBoard plugin).
 BUSY = bound("loader-busy")
+#: Percent of the step from which on a wait in spite of workers is reported (as in the TensorBoard plugin).
 WAITS_PERCENT = 100 * bound("loader-waits")
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
 
@@ -144,15 +144,17 @@ def launching_share(context: Context) -> float:
 def waits(context: Context, site: Site) -> list[LineCost]:
     """The lines at which the step waits for batches of ``site``, or makes them: where it is iterated,
     and for a loader without workers the lines of its dataset; what waits longest first."""
+    beside = [other for other in context.sites("loader") if set(other.uses) & set(site.uses)]
+    timed = [facts_of(Loader, other).wait_ms is not None for other in (site, *beside)]
+    if any(timed) and not timed[0]:
+        return []  # the steps took batches of another one: `trainer.fit()` iterates a validation's too
     found = [cost for cost in context.costs(site.uses) if cost.loader_ms > 0]
     if facts_of(Loader, site).num_workers == 0 and site.uses:
         used = [other for other in context.sites("loader") if other.uses]
-        if _at_uses(context, site) < max(_at_uses(context, other) for other in used if _alike(site, other)):
-            # Two loaders of one dataset: its lines are those of the one that the steps iterate more.
-            return sorted(found, key=lambda cost: (-cost.loader_ms, cost.file, cost.line))
         at_use = {place for other in used for place in other.uses}
-        own = facts_of(Loader, site)
-        own_files = {own.dataset_file, own.collate_file}
+        own_files = {facts_of(Loader, site).dataset_file, facts_of(Loader, site).collate_file}
+        if _at_uses(context, site) < max(_at_uses(context, other) for other in used if _alike(site, other)):
+            used, own_files = [], set()  # of two loaders of one dataset, the steps iterate the other one more
         found += [
             cost
             for cost in context.profile.lines

@@ -17,11 +17,30 @@ _BUILTINS = frozenset(vars(builtins))
 
 def model_name(step: TrainingStep) -> str | None:
     """What the forward pass calls that is a value and no function: ``model``, ``self.net``. Of several
-    the one that is called so; None where the step calls several and none of them is."""
-    found = next((names for one in step.forward if (names := _called(step.source, one))), [])
+    the one that is called so; None where the step calls several and none of them is. What is frozen or
+    called without a graph (an encoder, a teacher) is passed over where the step calls something else."""
+    called = [names for one in step.forward if (names := _called(step.source, one))]
+    aside = _untrained(step) if len(called) > 1 else set()
+    left = [kept for names in called if (kept := [name for name in names if name not in aside])]
+    found = next(iter(left or called), [])
     if [name for name in found if not re.search("loss|crit", name)] == ["self"]:
         return _of_itself(step)
     return _model_of(found)
+
+
+def _untrained(step: TrainingStep) -> set[str]:
+    """What the script freezes with ``requires_grad_(False)``, and what the step calls under ``no_grad``."""
+    source, found = step.source, set()
+    for call in source.nodes(cst.Call):
+        if source.code(call).endswith(".requires_grad_(False)") and isinstance(call.func, cst.Attribute):
+            found.add(source.code(call.func.value))
+    for statement in step.forward:
+        for block in [statement, *descend(statement, cst.With)]:
+            items = block.items if isinstance(block, cst.With) else ()
+            modes = [item.item.func for item in items if isinstance(item.item, cst.Call)]
+            if any(source.is_named(mode, "no_grad", "inference_mode") for mode in modes):
+                found |= {source.code(call.func) for call in descend(block, cst.Call)}
+    return found
 
 
 def _model_of(names: list[str]) -> str | None:

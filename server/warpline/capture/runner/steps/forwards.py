@@ -26,7 +26,8 @@ class Forwards:
         self.modules: dict[int, weakref.ref[Any]] = {}  # id -> weak reference
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
-        """Hear the outermost module's forward. Modules called inside another's forward are not steps."""
+        """Hear the outermost module's forward. Modules called inside another's forward are not steps, nor is
+        what checkpointing computes again in the backward pass, with a GPU on autograd's own thread."""
         from torch.nn.modules.module import Module, register_module_forward_pre_hook
 
         inner = Module._call_impl.__code__
@@ -40,6 +41,8 @@ class Forwards:
                     if calls > 1:
                         return
                 frame = frame.f_back
+            if torch._C._current_graph_task_id() != -1:
+                return
             self.modules[id(module)] = weakref.ref(module)
             heard("forward", id(module))
 
