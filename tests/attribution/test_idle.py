@@ -95,6 +95,15 @@ def test_idle_time_is_what_the_unprofiled_step_leaves(tmp_path: Path) -> None:
     assert closed(profile) == approx(0.7)
 
 
+def test_a_device_that_was_slower_under_the_profiler_may_be_shared(tmp_path: Path) -> None:
+    """Twelve scripts of round 9 with equal steps shared their GPU, and were told that their steps differ."""
+    run = KinetoRun(tmp_path, 1000, timed_us=700)
+    run.line(0, 10)
+    run.kernel(20, 900, launched=10)
+    (note,) = [note for note in run.profile().notes if "busy for longer" in note]
+    assert note.endswith("or the device was slower then (another process, or its clock rate)")
+
+
 def test_replayed_graphs_are_unattributed_and_never_idle(tmp_path: Path) -> None:
     run = KinetoRun(tmp_path, 1000)
     run.line(0, 10)

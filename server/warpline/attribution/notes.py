@@ -16,7 +16,7 @@ from warpline.model import units
 from warpline.model.report import QUICKER
 from warpline.trace.columns import COPY, OP
 
-#: If the device is busy in a captured step for this many times a timed step, the steps differ in length.
+#: If the device is busy in a captured step for this many times a timed step, the two are not alike.
 DIFFERENT = 1.02
 #: A captured step with this many times the operator calls of the median step did extra work.
 UNEVEN = 1.5
@@ -73,7 +73,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * DIFFERENT:
         found.append(
             "the device was busy for longer in a captured step than a whole step takes without "
-            "the profiler: the steps differ in length"
+            "the profiler: the steps differ in length, or the device was slower then (another "
+            "process, or its clock rate)"
         )
     elif scene.profiled_ms < scene.step_ms * QUICKER:
         found.append(

@@ -36,7 +36,10 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
     """Compile what the step trains, with ``graphs`` as CUDA graphs. Raises Refused where it is not found, or
     compiled already."""
     if step is None:
-        raise Refused("no training step was found: compile the model where it is made, or its caller")
+        raise Refused(
+            "no model was found that the step calls and that could be compiled by one line: compile what the "
+            "step calls, a model by its `compile()` or a function by `torch.compile`"
+        )
     name, layer = trained(step)
     code = _OF_TORCHS if name is not None and is_torchs(step, name) else _OF_OTHERS
     of_torchs = code is _OF_TORCHS
