@@ -61,6 +61,27 @@ def test_an_optimizer_s_step_is_no_part_of_zeroing() -> None:
     assert costs(ZEROED, "zeroed-gradients") == pytest.approx(4.0)
 
 
+LAYERS = """\
+#> steps step_ms=50
+#> tensor %20 shape=[512,512] parameter=true; tensor %21 shape=[4096,512]; tensor %22 shape=[100]
+for layer in layers:
+    states = layer(states)
+    #^ cost step_ms=40 device_ms=40; op aten::mm shapes=[[4096,512],[512,512]] device_ms=40
+    #^ node aten.t.default args=[%20] shape=[512,512]{earlier}
+    #^ node aten.mm.default args=[%{last},%0] shape=[4096,512]
+chosen = states[places]
+#^ node aten.index.Tensor args=[%{taken},%22] shape=[100,512]
+"""
+MM = "; node aten.mm.default args=[%{},%0] shape=[4096,512]"
+
+
+@pytest.mark.parametrize(("layers", "spent"), [(3, 40 / 3), (1, 40.0)])
+def test_only_the_last_layer_of_a_line_has_unused_rows(layers: int, spent: float) -> None:
+    last, earlier = (2, MM.format(21) + MM.format(1)) if layers == 3 else (21, "")
+    code = LAYERS.format(earlier=earlier, last=last, taken=layers)
+    assert costs(code, "unused-logits") == pytest.approx(spent)
+
+
 def costs(code: str, rule: str) -> float | None:
     """The milliseconds that the only finding of ``rule`` is about."""
     example = read_example(code)

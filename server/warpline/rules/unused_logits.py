@@ -102,17 +102,18 @@ that.
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Iterator
-from functools import partial
 
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import whole_graph
-from warpline.rulekit.graph.graph import Graph
+from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.rows import PartlyUsed, partly_used
 from warpline.rulekit.saving import Spent
 
+FileLine = tuple[str, int]
 #: Of the rows. Selecting rows costs a copy of them and a wait, and fewer rows than half are worth both.
 #: Chosen, not fitted.
 MOST_USED = 0.5
@@ -122,20 +123,21 @@ class UnusedLogits(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        graph, seen = whole_graph(context.profile.facts.dataflow), set()
+        graph = whole_graph(context.profile.facts.dataflow)
         if graph is None:
             return
+        by_place: dict[tuple[FileLine, int], list[PartlyUsed]] = {}
         for found in partly_used(graph, MOST_USED):
             place = graph.place(found.taken or found.product)
-            if place is None or (place, found.columns) in seen:
-                continue
-            seen.add((place, found.columns))
-            yield from _judged(context, graph, found, place)
+            if place is not None:
+                by_place.setdefault((place, found.columns), []).append(found)
+        for (place, _), alike in by_place.items():
+            yield from _judged(context, graph, alike, place)
 
 
-def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str, int]) -> Iterator[Draft]:
-    lines = dict.fromkeys(at for node in found.nodes if (at := graph.place(node)) is not None)
-    spent = Spent(context.costs(lines), partial(_spent, found))
+def _judged(context: Context, graph: Graph, alike: list[PartlyUsed], place: FileLine) -> Iterator[Draft]:
+    found, shares = alike[0], _shares(graph, alike)
+    spent = Spent(context.costs(shares), lambda cost: _spent(found, cost) * shares[cost.place])
     unused, whole = 1 - found.used / found.rows, spent.total
     if not spent:
         return
@@ -154,6 +156,23 @@ def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str,
         change=spent.without(context, unused),
         fixes=["select the positions that are used before this layer, and compute it only for them"],
     )
+
+
+def _shares(graph: Graph, alike: list[PartlyUsed]) -> dict[FileLine, float]:
+    """The part of each line's calls that is theirs: of layers that run the same lines, often only the last
+    has rows that nothing uses."""
+    own = {node for found in alike for node in found.nodes if graph.place(node) is not None}
+    like = collections.Counter(_call(graph, node) for node in graph.nodes if node.outputs)
+    theirs, every = collections.Counter[FileLine](), collections.Counter[FileLine]()
+    for call, times in collections.Counter(_call(graph, node) for node in own).items():
+        if (at := call[0]) is not None:
+            theirs[at] += times
+            every[at] += like[call]
+    return {at: theirs[at] / every[at] for at in theirs}
+
+
+def _call(graph: Graph, node: Node) -> tuple[FileLine | None, str, int]:
+    return graph.place(node), node.name, graph.size(node.outputs[0])
 
 
 def _spent(found: PartlyUsed, cost: LineCost) -> float:
