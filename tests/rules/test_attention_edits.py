@@ -164,3 +164,29 @@ def test_inputs_are_expanded_to_the_one_that_is_always_the_largest() -> None:
     )
     assert without_heads("q, k, v", f"{HEADS},{one},{one}", swapped) is None
     assert without_heads("q, k, v", f"{HEADS},[1,512,64],[1,512,64]") is None
+
+
+WRITTEN_OUT = """\
+#> steps step_ms=40
+import torch
+def attend(q, k, v):
+    scores = q @ k.transpose(-2, -1) / 8
+    #^ cost device_ms=9; op aten::matmul device_ms=9
+    weights = torch.softmax(scores, dim=-1)
+    #^ cost device_ms=9; op aten::softmax device_ms=9
+    out = weights @ v
+    #^ cost device_ms=9; op aten::matmul device_ms=9
+    return {result}
+"""
+
+
+@pytest.mark.parametrize(("result", "fused"), [("out", True), ("out, weights", False)])
+def test_weights_that_are_returned_stay(result: str, fused: bool) -> None:
+    example = read_example(WRITTEN_OUT.format(result=result))
+    (draft,) = (
+        one
+        for one in diagnose(example.profile, texts(example)).findings
+        if one.rule == "hand-written-attention"
+    )
+    assert bool(draft.fixes) == fused
+    assert ("uses the weights elsewhere" in draft.message) != fused

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from warpline.model.report import Fix
 from warpline.rulekit.formulas.attention import Attention, has_product, is_causal, is_gone, is_parameter
 from warpline.rulekit.terms import Formula, Rewrite, Term, atom
@@ -21,7 +23,26 @@ def fused_call(formula: Formula[Attention]) -> Fix:
     if found.dropout is not None:
         arguments.append(f"dropout_p={_dropout(found.dropout, rewrite)}")
     arguments += _scale(formula)
+    if _keeps_weights(formula):
+        raise Refused("the function uses the weights elsewhere too, which the fused call does not give")
     return rewrite.to_call("torch.nn.functional.scaled_dot_product_attention", arguments)
+
+
+def _keeps_weights(formula: Formula[Attention]) -> bool:
+    """Whether a name still holds the softmax: the fused call would be added to it, and replace nothing."""
+    rewrite = formula.rewrite
+    softmax = next(term for term in _parts(rewrite.flow.terms[rewrite.node].args[0]) if term.op == "softmax")
+    return any(part is softmax for held in rewrite.env.values() for part in _parts(held))
+
+
+def _parts(term: Term) -> Iterator[Term]:
+    """The term and what it is computed from, the nearest first, each once."""
+    waiting, seen = [term], {id(term)}
+    for item in waiting:
+        yield item
+        new = [arg for arg in item.args if id(arg) not in seen]
+        seen.update(map(id, new))
+        waiting += new
 
 
 def _last_two(key: Term, formula: Formula[Attention]) -> bool:
