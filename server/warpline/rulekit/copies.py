@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from warpline.model.profile import LineCost
@@ -112,7 +114,7 @@ def moved_to(source: Source, move: cst.Call) -> dict[str, str]:
     for arg in move.args:
         code = source.code(arg.value)
         name = arg.keyword.value if arg.keyword is not None else ""
-        if name in ("non_blocking", "copy") or (not name and source.literal(arg.value) in (True, False)):
+        if name in ("non_blocking", "copy") or (not name and isinstance(source.literal(arg.value), bool)):
             continue
         if name not in ("", "device", "dtype") or arg.star:
             raise Refused(f"`{code}` in the move could not be understood")
@@ -127,5 +129,5 @@ def moved_to(source: Source, move: cst.Call) -> dict[str, str]:
 
 
 def _names_device(code: str) -> bool:
-    """``device``, ``self.device``, ``x.device``, ``"cuda:0"``, ``0``; not ``other_tensor``."""
-    return "device" in code or "cuda" in code or code.isdigit()
+    """``device``, ``self.device``, ``DEVICE``, ``dev``, ``"cuda:0"``, ``0``; not ``other_tensor``."""
+    return bool(re.search(r"device|cuda|\bdev\b", code.lower())) or code.isdigit()

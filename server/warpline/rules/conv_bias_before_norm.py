@@ -151,7 +151,8 @@ class ConvBiasBeforeNorm(Rule):
             yield context.draft(
                 source.place(calls[0]) if held is None else held.place,
                 "Adding the biases of convolutions and summing their gradients takes {spent} a step "
-                "({share}). The batch norm directly after {calls} of them subtracts the bias again.",
+                "({share}). In {calls} of the places that make them, a batch norm follows directly and "
+                "subtracts the bias again.",
                 {
                     **context.spent("convolution biases", total),
                     "calls": count("convolutions before a norm", len(calls), "convolutions"),
