@@ -89,6 +89,16 @@ def test_two_collections_in_many_steps_are_no_pause_in_the_step() -> None:
     assert len(fixed(COLLECTED, "gc-pause-in-step", timed(400_000_000))) == 1
 
 
+@pytest.mark.parametrize(("others_share", "found"), [(0.05, 1), (0.5, 0)])
+def test_an_evaluation_may_have_had_the_collections(others_share: float, found: int) -> None:
+    def timed(profile: Profile) -> Profile:
+        timed_ns = (20_000_000,) * 100
+        manifest = replace(profile.manifest, timed_ns=timed_ns, others_share=others_share)
+        return replace(profile, manifest=manifest, facts=replace(profile.facts, gc_timed_ns=400_000_000))
+
+    assert len(fixed(COLLECTED, "gc-pause-in-step", timed)) == found
+
+
 @pytest.mark.parametrize(("full_ms", "found"), [((400,), 0), ((200, 200), 1)])
 def test_one_full_collection_has_no_rate(full_ms: tuple[int, ...], found: int) -> None:
     def timed(profile: Profile) -> Profile:

@@ -173,8 +173,9 @@ class GcPauseInStep(Rule):
 
 
 def _timed_ms(context: Context) -> float | None:
-    """What collections took of each timed step; None where those are too few to tell. A single full one is
-    left out: one event has no rate."""
+    """What collections took of each timed step, at the least; None where those are too few to tell. A single
+    full one is left out: one event has no rate. Between the steps, an evaluation may have had all that fit
+    into it."""
     timed, facts = context.profile.manifest.timed_ns, context.profile.facts
     if len(timed) < MANY_STEPS:
         return None
@@ -184,7 +185,9 @@ def _timed_ms(context: Context) -> float | None:
         context.note(
             "the timed steps had one full garbage collection, which does not say how often they come"
         )
-    return (facts.gc_timed_ns - alone) / sum(timed) * context.step_ms
+    others = context.profile.manifest.others_share
+    elsewhere = sum(timed) * others / (1 - others) if others < 1 else float("inf")
+    return max(0.0, facts.gc_timed_ns - alone - elsewhere) / sum(timed) * context.step_ms
 
 
 def _is_one_event(durations: Sequence[int]) -> bool:
