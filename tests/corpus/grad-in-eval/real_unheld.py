@@ -1,4 +1,4 @@
-# corpus: run, may launch-bound small-batch gc-pause-in-step unfused-elementwise hand-written-loss constant-rebuilt
+# corpus: run, may launch-bound small-batch gc-pause-in-step unfused-elementwise hand-written-loss
 import torch
 
 torch.manual_seed(0)

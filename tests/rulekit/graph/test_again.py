@@ -75,6 +75,20 @@ def test_data_that_never_changes_beside_a_state_that_does() -> None:
     assert not {"addmm", "mm", "lerp_", "lerp"} & (names(on_one_graph) | names(simulated))
 
 
+def distilled(at: int) -> None:
+    """A frozen teacher, on the only batch: others may come."""
+    with torch.no_grad():
+        guide = LAYER(TABLE)
+    (GRADED(TABLE.exp()) - guide).square().sum().backward()
+    OPTIMIZER.step()
+    OPTIMIZER.zero_grad()
+
+
+def test_a_frozen_model_on_the_only_batch_is_no_constant() -> None:
+    assert "exp" in names(distilled)
+    assert "addmm" not in names(distilled)
+
+
 def test_a_graph_that_is_another_in_each_step() -> None:
     edges = [torch.randint(20, (2, 60)) for _ in range(2)]
     assert not {"_coalesce", "div"} & names(lambda at: adjacency(edges[at]) @ TABLE)

@@ -20,12 +20,23 @@ def again(first: Operators, second: Operators) -> Tuple[int, ...]:
 
     A tensor is the same if it has the same memory and layout, was there before both steps, and nothing wrote
     to it. The storages of ``first`` are kept, so that no other one has got their address.
+
+    Where both steps read the same data, parameters do not count: what a frozen model makes of the only batch
+    is the same in each step, but such a batch often stands for others.
     """
     kept = first.values.kept(first.forward_values) & second.values.kept(second.forward_values)
+    found = _both(first, second, kept)
+    if len(found) == len(first.name):
+        return ()
+    if not second.values.given(second.forward_values) - first.values.given(first.forward_values):
+        return _both(first, second, kept - first.values.of_parameters())
+    return found
+
+
+def _both(first: Operators, second: Operators, kept: Set[int]) -> Tuple[int, ...]:
     numbers = Interned()
     known = set(dict(_keys(second, kept, numbers)).values())
-    found = tuple(index for index, key in _keys(first, kept, numbers) if key in known)
-    return found if len(found) < len(first.name) else ()
+    return tuple(index for index, key in _keys(first, kept, numbers) if key in known)
 
 
 def _keys(mode: Operators, kept: Set[int], numbers: Interned) -> Iterator[Tuple[int, int]]:

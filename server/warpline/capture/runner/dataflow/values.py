@@ -131,6 +131,14 @@ class Values:
         """An operator that gives nothing back may have written to these."""
         self._written.update(map(_storage, tensors))
 
+    def of_parameters(self) -> Set[int]:
+        """The storages of parameters."""
+        return {self.places[number][0] for number in self.parameters}
+
+    def given(self, most: int) -> Set[Tuple[int, Layout]]:
+        """What was there before the step, read as it is: storages and layouts. ``most``: see ``kept``."""
+        return {place for place in self.places[:most] if place[0] in self._before}
+
     def kept(self, most: int) -> Set[int]:
         """The storages that were there before the step and that nothing wrote to. ``most``: values from this
         number on are left out."""
