@@ -123,8 +123,7 @@ def test_a_generator_that_is_suspended_is_not_where_the_thread_is(user_files: Us
 def test_the_layout_holds_in_other_frames() -> None:
     found = layout.of_this_thread()
     assert found == layout.of_this_thread()
-    # A page that the look did not copy is read later, when the frame has moved on; seldom, but it was seen.
-    assert sum(layout._holds(found) for _ in range(5)) >= 3
+    assert all(layout._holds(found) for _ in range(3))
 
 
 def test_a_layout_that_is_wrong_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

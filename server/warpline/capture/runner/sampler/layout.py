@@ -41,17 +41,12 @@ class Layout:
     first: int  # from a code's address to that of its first instruction
 
 
-TRIES = 3
-
-
 def of_this_thread() -> Layout:
     """Raises OSError where the frames of this interpreter are not found."""
     if ctypes.sizeof(ctypes.c_void_p) != WORD or sys.byteorder != "little":
         raise OSError("not a 64-bit little-endian machine")
     found = _outer() if sys.version_info >= LEAST_PYTHON else None
-    # Asked again: what the look did not copy is read later, when the frame has moved on. A wrong layout fails
-    # each time.
-    if found is None or not any(_holds(found) for _ in range(TRIES)):
+    if found is None or not _holds(found):
         raise OSError("frames of Python %d.%d were not found" % sys.version_info[:2])
     return found
 
