@@ -16,7 +16,7 @@ rnn = torch.nn.utils.rnn
 LENGTHS = [31, 12, 9, 20]
 SERIES = [torch.randn(length, 5) for length in LENGTHS]
 PADDED = 4 * 31 - sum(LENGTHS)
-LAYERS = {True: [], False: []}  # type: ignore[var-annotated]
+LAYERS: dict[bool, list[Any]] = {True: [], False: []}
 for first, made in LAYERS.items():
     made += [nn.GRU(5, 6, batch_first=first), nn.LSTM(5, 6, 2, batch_first=first, bidirectional=True)]
     made += [nn.RNN(5, 6, batch_first=first), nn.RNN(5, 6, nonlinearity="relu", batch_first=first)]

@@ -172,7 +172,7 @@ def reach(readings: Sequence[Reading]) -> dict[bool, float]:
 
 
 def is_tried(basis: str, rule: str) -> bool:
-    """Whether the very operators were tried that the fix of ``rule`` puts in: not where it compiles."""
+    """Whether the trial ran the operators that the fix of ``rule`` uses. It does not where that compiles."""
     return basis == TRIED and rule not in COMPILED
 
 

@@ -60,7 +60,7 @@ def lanes_of(accesses: Sequence[Access], kernel: TritonKernel, flow: Flow) -> cs
 
 
 def _assigned(kernel: TritonKernel, flow: Flow) -> Iterator[tuple[cst.BaseExpression, Products]]:
-    """Each assigned expression in the order of the text, and the same as a sum of products."""
+    """Each assigned expression in source order, with its form as a sum of products."""
     for assign in descend(kernel.function, cst.Assign):
         term = flow.terms.get(assign.value)
         if term is not None:

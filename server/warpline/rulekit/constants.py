@@ -68,7 +68,7 @@ class _Caller:
 
 
 def _callers(context: Context, file: str, function: str) -> list[_Caller]:
-    """The lines that were seen to call a function; if none was, those that ran and call one of that name."""
+    """The recorded callers of a function. Without any, lines that ran and call a function of its name."""
     name = function.rpartition(".")[2]
     seen = callers(context, (file, function))
     found = []

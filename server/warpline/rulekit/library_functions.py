@@ -1,4 +1,4 @@
-"""Time in functions of frameworks that a setting of theirs replaces."""
+"""Time in a framework's own functions that one of its settings replaces."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
 
 
 def unpacked_at(context: Context, site: Site) -> tuple[str, int] | None:
-    """The line of the options that the call unpacks, where an argument is added; None if it unpacks none."""
+    """The line of the dict that the call unpacks, where an argument can be added; None if it unpacks none."""
     try:
         source, call = loader_call(context, site)
     except Refused:

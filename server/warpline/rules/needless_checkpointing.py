@@ -233,8 +233,8 @@ class NeedlessCheckpointing(Rule):
             return
         if context.profile.facts.compiled_kernels:
             return  # of compiled code only what goes in is recorded, and not what lies between
-        unknown = sum(cost.recompute_ms for cost in costs if _unknown(cost, context.on_gpu))
         on_gpu = context.on_gpu
+        unknown = sum(cost.recompute_ms for cost in costs if _unknown(cost, on_gpu))
         most = sum(_read(op) for cost in costs for op in cost.ops if _again(op, on_gpu))
         if unknown > MOST_UNKNOWN * again or most > MOST_OF_FREE * free:
             return
@@ -245,7 +245,7 @@ class NeedlessCheckpointing(Rule):
         yield context.draft(
             switch.flag.place if switch is not None and switch.on else place,
             "The backward pass computes activations again: {spent}, {share}. They would take at most {most}, "
-            f"and {{free}} of the {'device' if context.on_gpu else 'machine'}'s memory are free.",
+            f"and {{free}} of the {'device' if on_gpu else 'machine'}'s memory are free.",
             {
                 **context.spent("recomputation", spent),
                 "most": size("read by recomputed operators", most),

@@ -110,10 +110,10 @@ from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.matched import FileLine
 from warpline.rulekit.graph.rows import PartlyUsed, partly_used
 from warpline.rulekit.saving import Spent
 
-FileLine = tuple[str, int]
 #: Of the rows. Selecting rows costs a copy of them and a wait, and fewer rows than half are worth both.
 #: Chosen, not fitted.
 MOST_USED = 0.5

@@ -17,7 +17,7 @@ LEAST_OUTSIDE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A module with its lines, longest first. Outside of all modules: a named part or a function."""
+    """A module and its lines, longest first. Outside of all modules: a named part, or a function."""
 
     name: str
     place: str  # "modeling_bert.py:348", where its costliest line is

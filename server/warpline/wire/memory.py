@@ -1,4 +1,4 @@
-"""The memory of the host that processes may still take."""
+"""The free memory of the host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _left() -> Iterator[int]:
 
 
 def _groups() -> Iterator[tuple[Path, tuple[str, str, str]]]:
-    """The control groups of this process and those around them. In a container the topmost is its own."""
+    """The control groups of this process and their parents. In a container the topmost is the container's."""
     for line in _lines(GROUPS):
         _, _, rest = line.partition(":")
         kinds, _, path = rest.partition(":")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,8 +21,27 @@ def recorded(act: Callable[[], Any], modules: Sequence[Any] = ()) -> Graph:
 
     ``modules``: those of the script.
     """
+    flow, _ = _recorded(act, modules)
+    assert flow.missing == ""
+    return _graph(flow)
+
+
+def calls(act: Callable[[], Any]) -> list[str]:
+    """The calls that would do what ``act`` does, all families."""
+    return [match.call for matches in known(recorded(act)).values() for match in matches]
+
+
+def two_steps(step: Callable[[int], Any]) -> Graph:
+    """The first of two steps, with what the second one computes again."""
+    from warpline.capture.runner.dataflow.again import again
+
+    (flow, first), (_, second) = (_recorded(partial(step, at)) for at in range(2))
+    return _graph(replace(flow, again=again(first, second)))
+
+
+def _recorded(act: Callable[[], Any], modules: Sequence[Any] = ()) -> tuple[Dataflow, Any]:
+    """What the runner records of ``act``, and its dispatch mode."""
     from warpline.capture.runner.dataflow.mode import Recording
-    from warpline.capture.runner.folder import finite
     from warpline.capture.runner.lines.names import QualifiedNames
     from warpline.capture.runner.lines.userfiles import UserFiles
 
@@ -33,32 +53,10 @@ def recorded(act: Callable[[], Any], modules: Sequence[Any] = ()) -> Graph:
         act()
     finally:
         flow = recording.stop()
-    assert flow.missing == ""
+    return flow, recording.mode
+
+
+def _graph(flow: Dataflow) -> Graph:
+    from warpline.capture.runner.folder import finite
+
     return Graph(msgspec.json.decode(msgspec.json.encode(finite(flow)), type=Dataflow))
-
-
-def calls(act: Callable[[], Any]) -> list[str]:
-    """The calls that would do what ``act`` does, all families."""
-    return [match.call for matches in known(recorded(act)).values() for match in matches]
-
-
-def two_steps(step: Callable[[int], Any]) -> Graph:
-    """The first of two steps, with what the second one computes again."""
-    from warpline.capture.runner.dataflow.again import again
-    from warpline.capture.runner.dataflow.mode import Recording
-    from warpline.capture.runner.lines.names import QualifiedNames
-    from warpline.capture.runner.lines.userfiles import UserFiles
-
-    files = UserFiles([str(Path(__file__).parent)], [])
-    sites: Any = SimpleNamespace(user_files=files, names=QualifiedNames())
-    recordings, flows = [], []
-    for at in range(2):
-        recordings.append(Recording(sites))
-        recordings[-1].start()
-        try:
-            step(at)
-        finally:
-            flows.append(recordings[-1].stop())
-    first, second = (one.mode for one in recordings)
-    flow = replace(flows[0], again=again(first, second))
-    return Graph(msgspec.json.decode(msgspec.json.encode(flow), type=Dataflow))

@@ -58,8 +58,6 @@ def give_way(folder: str) -> None:
 
 
 _waiting: dict[str, list[Callable[[Any], object]]] = {}
-
-
 _ran: set[str] = set()  # modules that were waited for and whose code has run
 
 
@@ -79,18 +77,16 @@ class _Unfinished(ModuleSpec):
 def when_imported(name: str, act: Callable[[Any], object]) -> None:
     """Call ``act(module)`` once, right after module ``name`` has been imported (now, if it is).
 
-    A module that imports torch itself is not: half of its code is still to run."""
-    if name in sys.modules:
-        spec = getattr(sys.modules[name], "__spec__", None)
-        if type(spec) is ModuleSpec and getattr(spec, "_initializing", False) and name not in _ran:
-            spec.__class__ = _Unfinished
-        if not isinstance(spec, _Unfinished):
-            act(sys.modules[name])
-            return
-        _waiting.setdefault(name, []).append(act)
+    A module whose code still runs, because it is what imports torch, is not imported yet."""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    if type(spec) is ModuleSpec and getattr(spec, "_initializing", False) and name not in _ran:
+        spec.__class__ = _Unfinished
+    if module is not None and not isinstance(spec, _Unfinished):
+        act(module)
         return
     _waiting.setdefault(name, []).append(act)
-    if _finder not in sys.meta_path:
+    if module is None and _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 
 

@@ -58,8 +58,7 @@ class Observers:
         self.survey: Survey | None = None
         self.recording: Recording | None = None
         self.recorded: Recording | None = None  # the last step whose operators were
-        self.first: Recording | None = None  # the one before it, and what the facts have of it
-        self.surveyed = Dataflow()
+        self.first: Recording | None = None  # the one before it, which the facts are about
         self.operators = True  # the surveyed step's operators are recorded
         self.triton = TritonLaunches(self.sites.place)
         self.compilations = 0
@@ -193,21 +192,26 @@ class Observers:
         """Record the next step too, for what it computes again. False where the first was not recorded whole,
         as where kernels of the script's own or a CUDA graph write to tensors."""
         unseen = self.triton.found() or self.cuda_graphs.graphs
-        if self.recorded is None or self.facts["dataflow"].missing or unseen:
+        flow = self.facts["dataflow"]
+        if self.recorded is None or flow.missing or unseen:
+            self.recorded = None
             return False
-        self.first, self.surveyed = self.recorded, self.facts["dataflow"]
+        self.first = self.recorded
         self.start_dataflow()
+        self.facts["dataflow"] = flow  # also where the second recording could not begin
         return self.recording is not None
 
     def compare(self, whole: bool) -> None:
-        """End that recording. ``whole``: the step was, and is like the first one."""
+        """End the second recording, and note what both steps compute. ``whole``: the second one is complete,
+        and of the first one's class."""
+        flow = self.facts["dataflow"]
         self.stop_survey()
-        first, second, self.facts["dataflow"] = self.first, self.recorded, self.surveyed
+        first, second, self.facts["dataflow"] = self.first, self.recorded, flow
         with suppress(Exception):  # what it computes again stays unknown
             from .dataflow.again import again
 
             if whole and first is not None and second is not None:
-                self.facts["dataflow"] = replace(self.surveyed, again=again(first.mode, second.mode))
+                self.facts["dataflow"] = replace(flow, again=again(first.mode, second.mode))
         self.recorded = self.first = None
 
     def remove(self) -> None:

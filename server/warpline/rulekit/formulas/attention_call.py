@@ -29,7 +29,7 @@ def fused_call(formula: Formula[Attention]) -> Fix:
 
 
 def _keeps_weights(formula: Formula[Attention]) -> bool:
-    """Whether a name still holds the softmax: the fused call would be added to it, and replace nothing."""
+    """Whether a variable still holds the softmax: the fused call would run besides, and replace nothing."""
     rewrite = formula.rewrite
     softmax = next(term for term in _parts(rewrite.flow.terms[rewrite.node].args[0]) if term.op == "softmax")
     return any(part is softmax for held in rewrite.env.values() for part in _parts(held))

@@ -143,7 +143,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
 
     @property
     def forward_values(self) -> int:
-        """How many values there were before gradients, which are made unseen."""
+        """How many values the forward pass has. Later ones are gradients, whose making is not recorded."""
         return len(self.values.shape) if self._forward_values is None else self._forward_values
 
     def _argument(self, value: Any) -> Any:

@@ -21,9 +21,8 @@ class LookedUp:
     device."""
 
     def __init__(self) -> None:
-        self._kept: List[
-            Tuple[Any, int, int]
-        ] = []  # indices or series, their value's number, the reader's site
+        #: Indices or series, the number of their value, and the site of what reads them.
+        self._kept: List[Tuple[Any, int, int]] = []
 
     def add(self, arguments: Tuple[Any, ...], given: List[Any], site: int) -> None:
         """Note a call of ``aten::embedding(table, indices)``; ``given``: its arguments as recorded."""
@@ -40,7 +39,7 @@ class LookedUp:
             self._kept.append((indices.detach(), value, site))
 
     def add_series(self, series: Any, value: int, site: int) -> None:
-        """Note what a recurrent layer reads: a tensor of (rows, columns, features)."""
+        """Keep the input of a recurrent layer, (rows, columns, features); its padding is counted later."""
         long_enough = series.dim() == 3 and series.shape[0] > 1 and series.shape[1] >= SHORTEST
         if len(self._kept) < MOST and long_enough and all(known != value for _, known, _ in self._kept):
             self._kept.append((series.detach(), value, site))

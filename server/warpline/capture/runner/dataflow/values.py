@@ -136,7 +136,7 @@ class Values:
         return {self.places[number][0] for number in self.parameters}
 
     def given(self, most: int) -> Set[Tuple[int, Layout]]:
-        """What was there before the step, read as it is: storages and layouts. ``most``: see ``kept``."""
+        """Storage and layout of the values in memory from before the step. ``most``: see ``kept``."""
         return {place for place in self.places[:most] if place[0] in self._before}
 
     def kept(self, most: int) -> Set[int]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..steps.signals import Signals
 
 
-#: Of ten batches the second busiest tells how much of a batch is work: the others may have waited for a
-#: processor.
+#: The quantile of the batches that tells how much of a batch is work: others may have waited for a processor.
+#: Chosen, not fitted.
 BUSY = 0.9
 
 
