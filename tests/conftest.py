@@ -141,3 +141,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return known[name]
 
     return unpacked
+
+
+@pytest.fixture
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.launching import Captured, request
-from warpline import pipeline, ranks, runs
+from tests.ranks.planted import planted_is_found
 from warpline.capture.interpreter import from_beside, started_by
 from warpline.capture.runner.launched import Ranks, of_launcher
-from warpline.ranks.paths import of_ranks
 from warpline.wire.run import Request
 
-JOB = Path(__file__).parents[1] / "ranks" / "scripts" / "job.py"
 #: As Slurm starts tasks on one node.
 SRUN = """\
 #!/bin/sh
@@ -103,27 +100,3 @@ def test_tasks_of_srun_are_ranks_and_the_planted_slow_one_is_found(tmp_path: Pat
     srun.write_text(SRUN.replace("@@", str(free_port)))
     srun.chmod(0o755)
     planted_is_found((str(srun), "-n", "2"), tmp_path)
-
-
-def planted_is_found(launcher: tuple[str, ...], folder: Path, python: str = sys.executable) -> None:
-    """Both ranks are recorded, and rank 1 is named with its slow line."""
-    run = Captured(request(JOB, python, launcher=launcher, argv=("ddp", "1"), warmup=2), folder).run
-    manifests = [runs.manifest(folder) for folder in of_ranks([run])]
-    assert [(one.rank, one.world_size) for one in manifests] == [(0, 2), (1, 2)]
-    late = ranks.merge(ranks.reduced(of_ranks([run]), workers=1)).straggler
-    assert late is not None
-    assert late.rank == 1
-    assert "# more" in JOB.read_text().splitlines()[late.line - 1]
-    (found,) = (one for one in pipeline.report_of(run).findings if one.rule == "straggler-rank")
-    assert (found.file, found.line) == (str(JOB), late.line)
-    assert found.cause.line != late.line, "where the others wait"
-
-
-@pytest.fixture
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

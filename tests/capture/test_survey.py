@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 import torch
 
+from warpline.capture.runner.observers import Observers
 from warpline.capture.runner.patches import Patches
 from warpline.capture.runner.waits.reads import watch_synchronize, what_waits
 from warpline.capture.runner.waits.survey import Survey
 from warpline.capture.runner.windows.surveying import Survey as SurveyStage
+from warpline.wire.dataflow import Dataflow
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, Sync, facts_of
 
@@ -264,3 +266,17 @@ def test_a_warning_names_the_line_that_it_would_name_without_us(
         surveyed(call)
     shown = [(one.filename, one.lineno) for one in found if "Implicit dimension" in str(one.message)]
     assert shown == [(__file__, call.__code__.co_firstlineno)]
+
+
+def test_a_second_recording_that_cannot_begin_leaves_the_first() -> None:
+    first = Dataflow(shapes=((3,),))
+    observers: Any = SimpleNamespace(
+        triton=SimpleNamespace(found=list),
+        cuda_graphs=SimpleNamespace(graphs=[]),
+        recorded=object(),
+        recording=None,
+        facts={"dataflow": first},
+    )
+    observers.start_dataflow = lambda: observers.facts.update(dataflow=Dataflow("it cannot be observed"))
+    assert not Observers.record_again(observers)
+    assert observers.facts["dataflow"] is first

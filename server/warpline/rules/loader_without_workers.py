@@ -212,7 +212,8 @@ TAKE_MS = costs.high("batch-take-ns") / 1e6
 
 _TAKEN = (
     " No gain is promised: the threads of torch's operators use every core of this machine, so workers would "
-    "take turns with them. Cheaper samples gain, and `torch.set_num_threads` can leave cores to workers."
+    "take turns with them. Make the samples cheaper, or leave cores to workers with `torch.set_num_threads`, "
+    "and measure."
 )
 
 

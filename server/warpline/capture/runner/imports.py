@@ -68,7 +68,7 @@ class _Unfinished(ModuleSpec):
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if name == "_initializing" and not value:
-            self.__class__ = ModuleSpec  # type: ignore[assignment]
+            self.__class__ = ModuleSpec  # type: ignore[assignment]  # mypy knows no other class of an object
             module = sys.modules.get(self.name)
             for act in _waiting.pop(self.name, ()) if module is not None else ():
                 act(module)
