@@ -95,7 +95,13 @@ def judge(run: Path, read: Read) -> Judged:
     settings = project.settings(Path(attributed.manifest.script).parent)
     # The report refers to the run's lines; a fix is made again on the text as it is when it is asked for.
     predictor = Predictor(lambda: (read.trace, read.places), answers(run))
-    diagnosed = diagnosis.diagnose(attributed, attributed.sources.get, settings.ignore, predict=predictor)
+    diagnosed = diagnosis.diagnose(
+        attributed,
+        attributed.sources.get,
+        settings.ignore,
+        predict=predictor,
+        compiling_s=predictor.compiling_s,
+    )
     report = diagnosis.report(attributed, diagnosed, diagnosis.plan(attributed, diagnosed, predictor))
     keep(run, attributed, report)
     tried = can(attributed.manifest.device.kind, "replacements")

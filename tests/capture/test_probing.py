@@ -144,11 +144,13 @@ def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind(
     found = probing.probe(Request(python=sys.executable), asked, 60.0, device="cpu", threads=1)
     assert [one.question for one in found.answers] == [asked[2], broken, COMPILES]  # what compiles comes last
     gelu, refused, compiled = found.answers
+    assert gelu.compiling_s == 0.0
     assert gelu.after is not None
     assert "os.system.default" in refused.error
     assert not compiled.error
     assert compiled.before is not None
     assert compiled.after is not None
+    assert compiled.compiling_s > 1e-9 * compiled.after.host_ns
     assert not list(tmp_path.iterdir())
 
 

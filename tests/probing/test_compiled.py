@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tests.probing.test_changes import FILE, OTHERWISE, PLACE, op, run
-from warpline.model.change import Replace
-from warpline.probing import questions
+from warpline.model.change import Replace, Together
+from warpline.probing import compiling_s, questions
 from warpline.probing.compiled import MOST_OPERATORS
 from warpline.wire.dataflow import Dataflow, OperatorSite
-from warpline.wire.probing import Part, Question, Tensor, part_from_json
+from warpline.wire.probing import Answer, Cost, Part, Question, Tensor, part_from_json
 from warpline.wire.run import Facts
 
 
@@ -88,6 +88,25 @@ def test_of_a_long_model_the_middle_is_compiled() -> None:
     part = part_from_json(json.loads(one.options[0]))
     assert len(part.operators) == MOST_OPERATORS
     assert (part.inputs, part.leaves) == ((MOST_OPERATORS + 1,), (0,))
+
+
+@pytest.mark.parametrize(("others", "whole"), [(0, 3.0), (3, 12.0)])
+def test_what_a_trial_does_not_have_compiles_as_long_again(others: int, whole: float) -> None:
+    names = ["exp"] * 3 * MOST_OPERATORS + ["log", "sin", "cos"][:others]
+    flow = flowing(
+        *[(f"aten.{name}.default", 10, [f"%{at}"], (at + 1,)) for at, name in enumerate(names)],
+        parameters=(0,),
+    )
+    found = replace(run(op("mul", (10,)), op("mul", (10,), phase="backward")), facts=Facts(dataflow=flow))
+    change = Together((OTHERWISE, Replace("compiled", (PLACE,), OTHERWISE, ("", "1", "reduce-overhead"))))
+    plain, graphs = questions(found, change)
+    answers = {
+        plain: Answer(plain, Cost(2.0, 2.0), Cost(1.0, 1.0), compiling_s=3.0),
+        graphs: Answer(graphs, Cost(2.0, 2.0), Cost(1.0, 1.0), compiling_s=5.0),  # another mode: not this fix
+    }
+    assert compiling_s(found, change, answers) == pytest.approx(whole)
+    assert compiling_s(found, change, {}) == 0.0
+    assert compiling_s(found, OTHERWISE, answers) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -14,7 +15,7 @@ from warpline.diagnosis.rebase import rebase
 from warpline.model.change import Change, Together
 from warpline.model.profile import Profile
 from warpline.model.report import QUICKER, Finding, Predicted, Severity
-from warpline.rulekit import Context, Draft, Rule, ms
+from warpline.rulekit import Context, Draft, Rule, count, ms, seconds
 from warpline.rulekit.message import message
 from warpline.rules import rules
 from warpline.text.ignore import Suppressions
@@ -23,6 +24,8 @@ from warpline.wire.sites import Loader
 Texts = Callable[[str], "str | None"]
 #: ``predict(profile, change)``: the step with the change made; None when it cannot say.
 Predict = Callable[[Profile, Change], "Predicted | None"]
+#: ``compiling_s(profile, change)``: seconds that the change compiles for, once; 0 where it is not known.
+CompilingS = Callable[[Profile, Change], float]
 
 #: Share of the step, in percent, from which on a saving is a warning, an information, else a hint.
 #: (Input wait: 5 % in the TensorBoard plugin, 10 % and more in TraceML.)
@@ -47,12 +50,14 @@ def diagnose(
     ignore: Iterable[str] = (),
     *,
     predict: Predict | None = None,
+    compiling_s: CompilingS = lambda *_: 0.0,
     catalogue: Sequence[Rule] | None = None,
 ) -> Diagnosis:
     """The findings in ``profile``, at the lines of ``texts(path)`` (the sources as they are now).
 
     ``ignore``: names of rules that the project's settings silence. ``predict``: else the rule's bound is
-    used. A rule that raises costs its own findings and leaves one note.
+    used. ``compiling_s``: a finding says what its fix takes to compile. A rule that raises costs its own
+    findings and leaves one note.
     """
     profile = rebase(profile, texts)
     context = Context(profile, texts)
@@ -86,6 +91,7 @@ def diagnose(
         finding, change = _finding(context, rule, draft, name, predict)
         if change is not None:
             changes[name] = change
+            finding = _paid_back(context, finding, compiling_s(profile, change))
         if _harms(context, finding):
             continue
         if draft.once and change is not None:
@@ -254,6 +260,23 @@ def _stretched(context: Context) -> bool:
     if not context.on_gpu or context.profile.steps.slowdown >= QUICKER:
         return False
     return not context.profile.facts.nvml.other_processes or bool(context.sites(Loader.KIND))
+
+
+def _paid_back(context: Context, finding: Finding, compiling_s: float) -> Finding:
+    """``finding`` with the time that its fix compiles for, and the number of steps that win it back."""
+    saved_ms = context.step_ms - finding.predicted.step_ms if finding.predicted is not None else 0.0
+    if compiling_s < 1 or saved_ms <= 0:  # nobody waits for less
+        return finding
+    evidence = {
+        "compiling": seconds("compiling, once", compiling_s),
+        "steps": count("steps that win it back", math.ceil(1e3 * compiling_s / saved_ms), "steps"),
+    }
+    said = " Compiling takes about {compiling} once; about {steps} steps win that back."
+    return replace(
+        finding,
+        message=finding.message + message(said, evidence),
+        evidence=(*finding.evidence, *evidence.values()),
+    )
 
 
 def _hides(context: Context, after: Predicted) -> bool:

@@ -110,6 +110,8 @@ def evidence(value: float, unit: str) -> str:
     """One number of a finding's evidence in its own unit: ``"ms"``, ``"bytes"``, ``"percent of step"``, …"""
     if unit == "ms":
         return ms(value)
+    if unit == "s":
+        return seconds(value)
     if unit == "bytes":
         return size(value)
     if unit.startswith("percent"):

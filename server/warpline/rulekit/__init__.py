@@ -96,7 +96,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from warpline.rulekit.context import Context
     from warpline.rulekit.draft import Draft
-    from warpline.rulekit.message import count, ms, percent, size
+    from warpline.rulekit.message import count, ms, percent, seconds, size
     from warpline.rulekit.origins import Origin
     from warpline.rulekit.rule import Rule
     from warpline.syntax.edits import Edits, Refused
@@ -111,6 +111,7 @@ _MODULES = {
     "count": "warpline.rulekit.message",
     "ms": "warpline.rulekit.message",
     "percent": "warpline.rulekit.message",
+    "seconds": "warpline.rulekit.message",
     "size": "warpline.rulekit.message",
     "Origin": "warpline.rulekit.origins",
     "Rule": "warpline.rulekit.rule",
@@ -130,6 +131,7 @@ __all__ = [
     "count",
     "ms",
     "percent",
+    "seconds",
     "size",
 ]
 

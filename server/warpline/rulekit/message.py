@@ -18,6 +18,11 @@ def ms(metric: str, value: float) -> Evidence:
     return Evidence(metric, float(value), "ms")
 
 
+def seconds(metric: str, value: float) -> Evidence:
+    """Seconds, once: no part of a step."""
+    return Evidence(metric, float(value), "s")
+
+
 def percent(metric: str, value: float, of: str = "step") -> Evidence:
     """``value`` percent (0 to 100) of ``of``."""
     return Evidence(metric, float(value), f"percent of {of}")
@@ -38,6 +43,8 @@ def shown(evidence: Evidence) -> str:
     value, unit = evidence.value, evidence.unit
     if unit == "ms":
         return units.ms(value)
+    if unit == "s":
+        return units.seconds(value)
     if unit == "bytes":
         return units.size(value)
     return units.percentage(value) if unit.startswith("percent") else units.count(value)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from warpline.model.change import Change
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted, Resource
-from warpline.probing import Answers, informed, questions
+from warpline.probing import Answers, compiling_s, informed, questions
 from warpline.simulate.simulation import Simulation
 from warpline.simulate.timeline import Places
 from warpline.trace.columns import Trace
@@ -41,6 +41,10 @@ class Predictor:
     def questions(self) -> tuple[Question, ...]:
         """The trials that would improve the predictions made so far; the largest possible saving first."""
         return tuple(sorted(self._open, key=lambda one: -self._open[one]))
+
+    def compiling_s(self, profile: Profile, change: Change) -> float:
+        """Seconds that a change compiles for, once; 0 where it compiles nothing or none of it was tried."""
+        return compiling_s(profile, change, self._answers)
 
     def limit(self, profile: Profile, change: Change) -> Resource:
         """The resource that bounds the step with ``change``."""

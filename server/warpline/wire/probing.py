@@ -82,7 +82,8 @@ class Answer:
 
     ``difference``: the largest difference of the results, in units of what is tolerated for their dtype
     (``capture/runner/probing/agreement.py``): up to 1 they are the same. ``spread``: from the quickest
-    reading to the middle one, in the logarithm, of the one that spreads more.
+    reading to the middle one, in the logarithm, of the one that spreads more. ``compiling_s``: seconds of the
+    first call of what is compiled.
     """
 
     question: Question
@@ -91,6 +92,7 @@ class Answer:
     spread: float = 0.0
     difference: float = 0.0
     error: str = ""
+    compiling_s: float = 0.0
 
 
 @dataclass(frozen=True)

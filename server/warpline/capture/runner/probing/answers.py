@@ -67,15 +67,17 @@ def answer(question: Question, wanted: QuestionBatch, ends: float, wait: Callabl
 
 def timed(question: Question, pair: Pair, device: str, ends: float, wait: Callable[[float], None]) -> Answer:
     """The answer; see ``answer``."""
-    difference = 0.0
+    difference = compiling_s = 0.0
     if pair.same:
         difference = agreement.difference(pair.before(), pair.after(), pair.tolerance)
     if difference > 1:
         return Answer(question, difference=difference, error="the results differ")
     if question.kind == COMPILED:
-        pair.after()  # compiles, if the comparison did not
+        began = time.monotonic()
+        pair.after()  # compiles
+        compiling_s = time.monotonic() - began
         wait(max(0.0, ends - time.monotonic()))
     # What is compiled is so much of the step that it does not find its own data in the caches.
     cold = question.kind == COMPILED
     before, after, spread = clock.of_both(pair.before, pair.after, device, ends, cold)
-    return Answer(question, before, after, spread, difference)
+    return Answer(question, before, after, spread, difference, compiling_s=compiling_s)
