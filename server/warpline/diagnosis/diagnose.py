@@ -265,7 +265,7 @@ def _stretched(context: Context) -> bool:
 def _paid_back(context: Context, finding: Finding, compiling_s: float) -> Finding:
     """``finding`` with the time that its fix compiles for, and the number of steps that win it back."""
     saved_ms = context.step_ms - finding.predicted.step_ms if finding.predicted is not None else 0.0
-    if compiling_s < 1 or saved_ms <= 0:  # nobody waits for less
+    if compiling_s < 1 or saved_ms <= 0:  # too short to matter
         return finding
     evidence = {
         "compiling": seconds("compiling, once", compiling_s),
