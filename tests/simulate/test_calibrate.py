@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_host_among_others_is_no_slower_than_the_quickest_step() -> None:
     seen = trace(machine, truth, others=3, host_step_us=1.4 * truth * 1e3)
 
     def speedup(quickest: float, host: float, device: float) -> tuple[float, str]:
-        timed = tuple(round(one * truth * 1e6) for one in (quickest, 1.5, 3 - quickest))
+        timed = tuple(round(one * truth * 1e6) for one in 5 * (quickest, 1.5, 3 - quickest))
         here = replace(seen, manifest=replace(seen.manifest, timed_ns=timed))
         found = Simulation(here, places(here)).predict(Scale(((FILE, 10),), host=host, device=device))
         assert found is not None
@@ -92,6 +93,44 @@ def test_a_host_among_others_is_no_slower_than_the_quickest_step() -> None:
     assert speedup(1.02, 1.0, 0.5) == (pytest.approx(2.0, rel=0.05), "bound")
     assert speedup(1.02, 0.5, 1.0) == (pytest.approx(1.0, rel=0.02), "simulated")
     assert speedup(1.45, 1.0, 0.5) == (pytest.approx(1.0, rel=0.05), "simulated")
+
+
+def test_one_quick_step_says_nothing_of_the_device() -> None:
+    """The step after one in which the host was late is short: the host sets the pace all the same."""
+
+    def program(m: Machine) -> None:
+        for _ in range(200):
+            m.op(10, "aten::mm", 120, 90)
+
+    machine, truth = run(program)
+    seen = trace(machine, truth, others=3, host_step_us=truth * 1e3)
+    timed = tuple(round(one * truth * 1e6) for one in (*[1.0] * 18, 1.25, 0.75))
+    here = replace(seen, manifest=replace(seen.manifest, timed_ns=timed))
+    found = Simulation(here, places(here)).predict(Scale(((FILE, 10),), host=0.8))
+    assert found is not None
+    assert found.speedup == pytest.approx(1.25, rel=0.05)
+
+
+def test_a_device_that_others_used_during_the_capture_is_not_the_limit() -> None:
+    """The host makes a tensor for 6 ms, the device works for 4 ms. In every second captured step other
+    processes take so much of the device that it seems to be busy all the time."""
+
+    def program(host_us: float, others_us: float = 0.0) -> Callable[[Machine], None]:
+        def made(m: Machine) -> None:
+            m.work(9, host_us)
+            m.sync(10)
+            for number in range(40):
+                m.op(11, f"aten::mm{number}", 15, 100 + others_us * (len(m.steps) % 2) * (number % 2))
+
+        return made
+
+    machine, _ = run(program(6000, others_us=700))
+    _, truth = run(program(6000))
+    _, best = run(program(600))
+    seen = trace(machine, truth, others=1)
+    predicted = Simulation(seen, places(seen)).predict(Scale(((FILE, 9),), host=0.1))
+    assert predicted is not None
+    assert 1.1 < predicted.speedup < truth / best  # some of what others took may have been in the timed steps
 
 
 @pytest.mark.parametrize(

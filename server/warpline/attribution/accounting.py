@@ -4,9 +4,10 @@ While the device works, the moment belongs to the line whose work is on the crit
 idle, it belongs to the line the host is at. The account covers the whole captured window and is divided by
 the number of steps, since the host runs ahead of the device.
 
-On a GPU, device time is taken as recorded. The rest of the unprofiled step is idle time, divided among the
-lines as the recorded idle time was. If the device was behind the host during the whole capture, the rest is
-device time as well. On a CPU the whole step is host time.
+On a GPU, device time is taken as recorded; where that is more than a whole unprofiled step, without what
+other processes took of it (``interrupted.py``). The rest of the unprofiled step is idle time, divided among
+the lines as the recorded idle time was. If the device was behind the host during the whole capture, the rest
+is device time as well. On a CPU the whole step is host time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpline.attribution import device
+from warpline.attribution.interrupted import own_share
 from warpline.attribution.others import by_others
 from warpline.attribution.overhead import LEAST_SHARE
 from warpline.attribution.sampled import factors
@@ -53,6 +55,8 @@ class Account:
     op_ms: Floats  # by host event: its own device time on a CPU (exclusive), zeros on a GPU
     kernel_ms: Floats  # by kernel: its device time
     device_busy_ms: float
+    recorded_busy_ms: float  # the same in a captured step
+    interrupted_ms: float  # of that, what other processes took while kernels ran, as far as it is left out
     host_scale: float  # host nanoseconds of the whole window, less overhead -> milliseconds per step
     idle: Pieces  # the recorded idle moments, in ns of the trace
     parts: Parts  # the same step, divided further among the library lines below each line
@@ -137,6 +141,8 @@ def _on_cpu(scene: Scene) -> Account:
         corrected * scale,
         np.zeros(len(scene.trace.kernels)),
         float(busy.sum() * scale),
+        float(busy.sum() * scale),
+        0.0,
         float(scale),
         idle,
         _parts(
@@ -164,7 +170,9 @@ def _on_gpu(scene: Scene) -> Account:
     """Kernels on the critical path own the busy moments; idle moments go to the host's line."""
     kernels, steps = scene.trace.kernels, scene.trace.steps
     begin, until, kernel = device.owners(kernels, scene.window)
-    path_ms = np.bincount(kernel, weights=until - begin, minlength=len(kernels)) / 1e6 / steps
+    recorded_ms = np.bincount(kernel, weights=until - begin, minlength=len(kernels)) / 1e6 / steps
+    own = own_share(scene.trace, scene.window, scene.step_ms * 1e6)
+    path_ms = recorded_ms * own
     busy = scene.by_line(scene.shares.line, path_ms[scene.shares.kernel] * scene.shares.weight)
     busy_ms = float(path_ms.sum())
     gaps, behind = _steady(scene, device.idle(kernels, scene.window))
@@ -188,8 +196,10 @@ def _on_gpu(scene: Scene) -> Account:
         busy,
         waiting,
         np.zeros(len(scene.trace.host)),
-        span / 1e6 / steps,
+        span * own / 1e6 / steps,
         max(busy_ms, takes_ms),
+        float(recorded_ms.sum()),
+        float(recorded_ms.sum()) - busy_ms,
         float(scene.step_ms / host_ns) if host_ns > 0 else 0.0,
         idle,
         _parts(

@@ -18,6 +18,8 @@ from warpline.trace.columns import COPY, OP
 
 #: If the device is busy in a captured step for this many times a timed step, the two are not alike.
 DIFFERENT = 1.02
+#: Share of the device's time from which on the time that other processes took of it is noted.
+INTERRUPTED = 0.01
 #: A captured step with this many times the operator calls of the median step did extra work.
 UNEVEN = 1.5
 
@@ -70,11 +72,11 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         found.append(spoken)
     if not trace.manifest.timed_ns:
         found.append("no step was timed without the profiler: all times were measured under it")
-    if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * DIFFERENT:
+    if trace.on_gpu and accounted.recorded_busy_ms > accounted.step_ms * DIFFERENT:
         found.append(
             "the device was busy for longer in a captured step than a whole step takes without "
             "the profiler: the steps differ in length, or the device was slower then (another "
-            "process, or its clock rate)"
+            "process, or its clock rate)" + _interrupted(accounted)
         )
     elif scene.profiled_ms < scene.step_ms * QUICKER:
         found.append(
@@ -106,6 +108,15 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "measures them once"
         )
     return tuple(dict.fromkeys(found))
+
+
+def _interrupted(accounted: Account) -> str:
+    if accounted.interrupted_ms < INTERRUPTED * accounted.recorded_busy_ms:
+        return ""
+    return (
+        f"; {units.ms(accounted.interrupted_ms)} a step by which kernels took longer than the same ones of "
+        "other captured steps are left out"
+    )
 
 
 def _copying(scene: Scene) -> float:

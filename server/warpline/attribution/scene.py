@@ -67,7 +67,7 @@ def locate(trace: Trace) -> Located:
 def scene(trace: Trace, located: Located) -> Scene:
     """Computes the input of the later stages."""
     table, placed = located.table, located.placed
-    window = _window(trace)
+    window = window_of(trace)
     profiled_ms = (window[1] - window[0]) / 1e6 / trace.steps
     timed = trace.manifest.timed_ns
     step_ms = float(np.mean(timed)) / 1e6 if timed else profiled_ms
@@ -91,7 +91,8 @@ def _under(trace: Trace, table: LineTable) -> Ints:
     return table.of_location[location_of(trace, record)]
 
 
-def _window(trace: Trace) -> tuple[int, int]:
+def window_of(trace: Trace) -> tuple[int, int]:
+    """The captured steps, and the time after them until the device is idle, in ns."""
     begin, end = trace.window_ns
     host, kernels = trace.host, trace.kernels
     launched = kernels.launch >= 0

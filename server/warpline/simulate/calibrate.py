@@ -16,7 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from warpline.attribution.driver import held_back
+from warpline.attribution.interrupted import own_share
 from warpline.attribution.overhead import LEAST_SHARE, overhead
+from warpline.attribution.scene import window_of
 from warpline.model import costs
 from warpline.model.profile import Profile
 from warpline.simulate.replay import Clock, Feed, host_done, replay
@@ -60,14 +62,15 @@ def calibrated(
     step_ns: float,
     feed: Feed | None,
     facts: Facts | None = None,
-    quickest_ns: float | None = None,
+    quickest: tuple[float, Timeline] | None = None,
 ) -> Clock:
     """The clock with which the replay takes ``step_ns``.
 
     If the step does not show the host's scale, the scale comes from ``facts``, which say how far the host ran
-    ahead of an idle device. ``quickest_ns``: the shortest timed step. The host's scale is ``LEAST`` if other
-    processes used the device, the device alone explains the shortest step, and a usual host would have taken
-    longer: the run then shows only that the host did not set the pace.
+    ahead of an idle device. ``quickest``: how long quick steps took, and the timeline with the device as
+    quick as in these. The host's scale is ``LEAST`` if other processes used the device, the device alone
+    explains such a step, and a usual host would have taken longer: the run then shows only that the host did
+    not set the pace.
     """
     clock = delays(timeline)
     usual = (_seen_ahead(timeline, clock, feed, facts) if facts is not None else None) or USUAL
@@ -80,7 +83,7 @@ def calibrated(
         return replace(clock, host=step_ns / whole if whole else 1.0)
     among_others = facts is not None and shared(facts)
     least, most = with_host(LEAST), with_host(usual)
-    if among_others and quickest_ns is not None and CLOSE * quickest_ns < least and quickest_ns < most:
+    if among_others and quickest is not None and _of_device(*quickest, clock, feed) and quickest[0] < most:
 
         def stretched(scale: float) -> float:
             return replay(timeline, replace(clock, host=LEAST, device=scale), feed)
@@ -116,6 +119,11 @@ def calibrated(
     if abs(with_device(1.0) - step_ns) < _EXACT * step_ns:
         return replace(clock, host=host)  # something else sets the pace: the device's scale does not matter
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
+
+
+def _of_device(step_ns: float, timeline: Timeline, clock: Clock, feed: Feed | None) -> bool:
+    """Whether the device alone explains such a step."""
+    return CLOSE * step_ns < replay(timeline, replace(clock, host=LEAST), feed)
 
 
 def _throttled(
@@ -224,6 +232,14 @@ def unblocked(timeline: Timeline) -> Timeline:
     held = np.flatnonzero((host[:-1] < timeline.host_ns[:-1]) & (timeline.kind[1:] == WORK))
     host[held + 1] += after[held]
     return replace(timeline, host_ns=host)
+
+
+def uninterrupted(trace: Trace, timeline: Timeline, step_ns: float) -> Timeline:
+    """``timeline`` without what other processes took of the device while kernels ran in the captured steps,
+    as far as a step of ``step_ns`` has no room for that."""
+    own = own_share(trace, window_of(trace), step_ns)
+    recorded = trace.kernels.end_ns - trace.kernels.start_ns
+    return replace(timeline, kernel_ns=(recorded * own)[timeline.kernel])
 
 
 def _after_copies(timeline: Timeline) -> Floats:

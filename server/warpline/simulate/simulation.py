@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+import numpy as np
+
 from warpline.model.change import (
     Change,
     ChannelsLast,
@@ -27,6 +29,9 @@ from warpline.trace.columns import Trace
 
 #: A predicted speed-up below this is no gain.
 GAINS = 1.01
+#: The share of the timed steps that are quick ones. A single one proves nothing: it may only follow one in
+#: which the host was late.
+QUICK = 0.1
 
 
 class Simulation:
@@ -47,11 +52,15 @@ class Simulation:
         self.step_ns = sum(timed) / len(timed) if timed else float(window)
         timeline = calibrate.unblocked(timeline_of(trace, places))
         if timeline.has_kernels:
+            timeline = calibrate.uninterrupted(trace, timeline, self.step_ns)
             timeline = calibrate.evened(calibrate.relieved(trace, timeline, self.step_ns))
         self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
         self._changed = Changed(places, self._rates, trace.names, compiled.launch_ns(self._timeline))
         self._feed = loading.present_feed(self._timeline, trace.facts, self.step_ns, window)
-        quickest = float(min(timed)) if timed else None
+        quickest = None
+        if timed and self._timeline.has_kernels:
+            quick_ns = float(np.quantile(timed, QUICK))
+            quickest = (quick_ns, calibrate.uninterrupted(trace, self._timeline, quick_ns))
         self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts, quickest)
 
     @property

@@ -51,6 +51,7 @@ class Timeline:
     backward: Bools
     copies: Bools  # the segment queues a copy
     first: Ints  # kernels of segment i are first[i]:first[i + 1]
+    kernel: Ints  # row of ``trace.kernels``
     kernel_ns: Floats
     kernel_start: Ints  # in the trace
     stream: Ints
@@ -118,6 +119,7 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
         backward=take(known.backward, op, missing=False),
         copies=copies,
         first=first,
+        kernel=by,
         kernel_ns=(kernels.end_ns - kernels.start_ns)[by].astype(np.float64),
         kernel_start=kernels.start_ns[by],
         stream=stream[by],
@@ -207,6 +209,6 @@ def beginning(timeline: Timeline, count: int) -> Timeline:
 
 SEGMENT_COLUMNS = ("start_ns", "host_ns", "kind", "place", "op", "work", "step", "backward", "copies")
 KERNEL_COLUMNS = (
-    *("kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op", "kernel_backward"),
-    *("kernel_step", "kernel_bytes", "kernel_name", "kernel_shape", "blocking"),
+    *("kernel", "kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op"),
+    *("kernel_backward", "kernel_step", "kernel_bytes", "kernel_name", "kernel_shape", "blocking"),
 )
