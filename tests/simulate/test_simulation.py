@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.simulate.machine import FILE, Machine, run, simulation
+from tests.simulate.machine import FILE, Machine, places, run, simulation, trace
 from warpline.model.change import (
     Change,
     CompiledCalls,
@@ -24,6 +24,7 @@ from warpline.model.change import (
     Together,
 )
 from warpline.model.costs import value
+from warpline.simulate.simulation import Simulation
 
 Program = Callable[[Machine], None]
 MM = [[4096, 4096], [4096, 4096]]
@@ -335,6 +336,32 @@ def test_a_pageable_copy_holds_the_host_although_its_call_returns_first() -> Non
     _, truth = run(copied(waits=False))
     assert predicted is not None
     assert predicted.step_ms == pytest.approx(truth, rel=0.2)
+
+
+def test_taking_a_batch_costs_no_more_than_in_the_timed_steps() -> None:
+    """The captured steps began an epoch: 5 ms for each batch, which the timed steps have in 300 us."""
+
+    def program(us: float) -> Program:
+        def taken(m: Machine) -> None:
+            m.load(5, us)
+            m.sync(6)
+            m.work(7, 2000)
+            m.op(10, "aten::mm", 40, 6000)
+
+        return taken
+
+    def quicker(m: Machine) -> None:
+        m.load(5, 300)
+        m.work(7, 2000)
+        m.op(10, "aten::mm", 40, 6000)
+
+    machine, _ = run(program(5000))
+    _, truth = run(program(300))
+    seen = trace(machine, truth, workers=4, wait_ms=0.3)
+    predicted = Simulation(seen, places(seen)).predict(RemoveSyncs(AT[6]))
+    _, after = run(quicker)
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(after, rel=0.05)
 
 
 def test_taking_a_batch_from_workers_is_no_wait_beside_a_long_wait_for_the_device() -> None:

@@ -34,10 +34,10 @@ def present_feed(timeline: Timeline, facts: Facts, step_ns: float, captured_ns: 
     """The feed of the recorded run. None if the main process loads the batches (that work is in the trace).
 
     If the step waits for the workers, they set its pace: a batch is ready every ``step_ns``. Otherwise the
-    time in the loader is the cost of taking a batch: where the timed steps spent hardly any there (a
-    profiled host takes longer), or a worker's time for a batch says that the workers keep up.
-    ``captured_ns``: length of a captured step, waits for the device included (the timeline's host time no
-    longer has them).
+    time in the loader is the cost of taking a batch: where the timed steps spent hardly any there (a profiled
+    host takes longer), or a worker's time for a batch says that the workers keep up. It is no more than the
+    timed steps spent there. ``captured_ns``: length of a captured step, waits for the device included (the
+    timeline's host time no longer has them).
     """
     spent, batches = waited_ns(timeline)
     loaders = [one for site in facts.sites if site.kind == Loader.KIND and (one := facts_of(Loader, site))]
@@ -50,6 +50,8 @@ def present_feed(timeline: Timeline, facts: Facts, step_ns: float, captured_ns: 
     timed = [one.wait_ms for one in loaders if one.num_workers and one.wait_ms is not None]
     if timed:
         waits = waits and sum(timed) * 1e6 > WAITS * step_ns
+        # A few captured steps may begin an epoch, or find workers that the profiled host kept waiting.
+        taken = min(taken, sum(timed) * 1e6 / per_step)
     if facts.workers is not None and len([one for one in loaders if one.num_workers]) == 1:
         working_ms = max(0.0, step_ns / per_step - spent / batches) / 1e6
         waits = waits and facts.workers.batch_ms >= workers * working_ms
