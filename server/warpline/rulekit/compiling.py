@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
 import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.model_lines import about_model, is_torchs, trained
+from warpline.rulekit.model_lines import (
+    about_model,
+    is_torchs,
+    made_by_calls,
+    model_made,
+    model_place,
+    several,
+    trained,
+)
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement
@@ -20,6 +32,16 @@ _OF_TORCHS = "{model}.forward = torch.compile({model}.forward)"
 _OF_OTHERS = "{model}.compile()"
 #: Inductor's name for launching what it compiled as CUDA graphs.
 _GRAPHS = 'mode="reduce-overhead"'
+#: In the names of the autograd nodes of gradients that are differentiated.
+_TWICE = "BackwardBackward"
+#: Calls that copy or pickle a module with what was set on it.
+_COPIES = (
+    "copy.deepcopy",
+    "torch.optim.swa_utils.AveragedModel",
+    "torch.save",
+    "pickle.dump",
+    "pickle.dumps",
+)
 #: How names of operators and kernels of compiled code begin.
 COMPILED = ("CompiledFunction", "Torch-Compiled", "triton_")
 NOTHING_COMPILED = (
@@ -27,9 +49,52 @@ NOTHING_COMPILED = (
 )
 
 
-def runs_through_model(step: TrainingStep | None) -> bool:
-    """Whether the step calls a model that could be compiled: else compiling one changes nothing."""
-    return step is not None and trained(step)[0] is not None
+@dataclass(frozen=True)
+class Target:
+    """What a step calls that could be compiled.
+
+    ``place``: where a line for it belongs. ``fixes``: the ways to do it, which may be refused. ``promised``:
+    compiling it would change the step. ``graphs``: the second fix compiles it as CUDA graphs.
+    """
+
+    place: tuple[str, int] | None
+    fixes: list[Callable[[], Fix]]
+    promised: bool
+    graphs: bool
+
+
+def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
+    """The model of the first step that has a forward pass; where it has none, all models of the steps."""
+    step = next((found for found in steps if found.forward), None)
+    alone = step is not None and trained(step)[0] is not None
+    models = sorted(several(steps), key=lambda one: model_place(*one)) if not alone else []
+    if models:
+        fixes: list[Callable[[], Fix]] = [partial(compile_several, models)]
+        place: tuple[str, int] | None = model_place(*models[0])
+    else:
+        fixes = [partial(compile_model, step), partial(compile_model, step, graphs=True)]
+        place = model_place(step) if step is not None else None
+    once = not differentiates_twice(context)
+    return Target(
+        place, [partial(of_one_pass, context, fix) for fix in fixes], once and (alone or bool(models)), alone
+    )
+
+
+def differentiates_twice(context: Context) -> bool:
+    """Whether a step sends gradients back that were computed with ``create_graph=True``: autograd names what
+    differentiates a backward operator ``…BackwardBackward0``."""
+    return any(_TWICE in op.name for cost in context.profile.lines for op in cost.ops)
+
+
+def of_one_pass(context: Context, fix: Callable[[], Fix]) -> Fix:
+    """``fix``, which compiles something. Raises Refused where a step has gradients of gradients: AOTAutograd
+    raises an error there (torch 2.4 to 2.13)."""
+    if differentiates_twice(context):
+        raise Refused(
+            "compiled code has no gradients of gradients, and the step computes some (`create_graph=True`): "
+            "compile what is called without them"
+        )
+    return fix()
 
 
 def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
@@ -44,8 +109,8 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
     code = _OF_TORCHS if name is not None and is_torchs(step, name) else _OF_OTHERS
     of_torchs = code is _OF_TORCHS
     edits = Edits(step.source)
-    if of_torchs and edits.add_import("torch.compile", "import torch") != "torch.compile":
-        raise Refused("torch has another name in this file")
+    if of_torchs:
+        _set_forward(step, name, edits)
     if graphs:
         if layer is not None:
             raise Refused("the step calls its layers one by one, and each would be a separate graph")
@@ -63,6 +128,40 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
     else:
         edits.replace_statement(present, code.format(model=name))
     return edits.fix("Compile the model" + (", as CUDA graphs" if graphs else ""), "unsafe")
+
+
+def _set_forward(step: TrainingStep, name: str | None, edits: Edits) -> None:
+    """Prepares for a ``forward`` that is set on the object ``name``. Raises Refused where the object may be
+    copied, as its copy would run the original's, with the original's weights; and where it is pickled."""
+    source = step.source
+    for call in source.nodes(cst.Call):
+        given = source.code(call.args[0].value) if call.args else ""
+        copies = source.is_named(call.func, *_COPIES) and "state_dict" not in given
+        if copies and (given == name or not made_by_calls(step, given)):
+            raise Refused(
+                "`compile()` does not compile torch's own modules, and a compiled `forward` does not "
+                f"survive `{source.code(call)}`: compile a module of your own that holds them"
+            )
+    if edits.add_import("torch.compile", "import torch") != "torch.compile":
+        raise Refused("torch has another name in this file")
+
+
+def compile_several(models: Sequence[tuple[TrainingStep, str]]) -> Fix:
+    """Compile each of the modules that the steps call (``model_lines.several``). Raises Refused where one is
+    not found, or compiled already."""
+    edits = Edits(models[0][0].source)
+    for step, name in models:
+        made = model_made(step, name)
+        if made is None or step.source is not edits.source:
+            raise Refused(f"`{name}` is made elsewhere: compile it there")
+        of_torchs = is_torchs(step, name)
+        if of_torchs:
+            _set_forward(step, name, edits)
+        line = (_OF_TORCHS if of_torchs else _OF_OTHERS).format(model=name)
+        if line in step.source.text or _switched_off(step, name) is not None:
+            raise Refused("the script already does this for some of its models")
+        edits.insert_after(made, line)
+    return edits.fix("Compile the models", "unsafe")
 
 
 def _switched_off(step: TrainingStep, name: str | None) -> str | None:

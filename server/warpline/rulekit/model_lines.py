@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections.abc import Iterable
 
 import libcst as cst
 
@@ -13,6 +14,8 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement
 
 _BUILTINS = frozenset(vars(builtins))
+#: How a loss is called; a critic is a model.
+_LOSS = re.compile("loss|crit(?!ic)")
 
 
 def model_name(step: TrainingStep) -> str | None:
@@ -20,12 +23,61 @@ def model_name(step: TrainingStep) -> str | None:
     the one that is called so; None where the step calls several and none of them is. What is frozen or
     called without a graph (an encoder, a teacher) is passed over where the step calls something else."""
     called = [names for one in step.forward if (names := _called(step.source, one))]
-    aside = _untrained(step) if len(called) > 1 else set()
+    aside = _untrained(step) if len({name for names in called for name in names}) > 1 else set()
     left = [kept for names in called if (kept := [name for name in names if name not in aside])]
     found = next(iter(left or called), [])
-    if [name for name in found if not re.search("loss|crit", name)] == ["self"]:
+    if [name for name in found if not _LOSS.search(name)] == ["self"]:
         return _of_itself(step)
     return _model_of(found)
+
+
+def several(steps: Iterable[TrainingStep]) -> list[tuple[TrainingStep, str]]:
+    """The modules that the steps call where none of them alone is the model (an actor and its critics, the
+    networks of a GAN), each with a step of its file. Only what is seen to be made of a module's class."""
+    found = dict[tuple[str, str], TrainingStep]()
+    for step in steps:
+        for name in [name for statement in step.forward for name in _called(step.source, statement)]:
+            if not _LOSS.search(name) and _is_module(step, name):
+                found.setdefault((step.source.path, name), step)
+    return [(step, name) for (_, name), step in found.items()]
+
+
+def _is_module(step: TrainingStep, name: str) -> bool:
+    made = [constructor(step.source, value) for value in _values(step, name)]
+    return bool(made) and all(one.startswith("torch.nn.") or _has_forward(step.source, one) for one in made)
+
+
+def _has_forward(source: Source, name: str) -> bool:
+    """Whether a class of that name in this file has a ``forward``."""
+    return any(
+        owner.name.value == name
+        and any(one.name.value == "forward" for one in source.nodes(cst.FunctionDef, within=owner))
+        for owner in source.nodes(cst.ClassDef)
+    )
+
+
+def made_by_calls(step: TrainingStep, name: str) -> bool:
+    """Whether ``name`` is what a call returned, and not another name of something."""
+    values = _values(step, name)
+    return bool(values) and all(isinstance(one, cst.Call) for one in values)
+
+
+def _values(step: TrainingStep, name: str) -> list[cst.BaseExpression]:
+    """What is assigned to ``name`` by lines that ran; of ``a, b = (f() for _ in range(2))`` it is ``f()``."""
+    nodes = [node for node in step.source.nodes(cst.Assign) if step.ran(node)]
+    return [value for node in nodes if (value := _given(step.source, node, name)) is not None]
+
+
+def _given(source: Source, node: cst.Assign, name: str) -> cst.BaseExpression | None:
+    """What an assignment gives to ``name``."""
+    each = node.value.elt if isinstance(node.value, (cst.GeneratorExp, cst.ListComp)) else None
+    for target in (item.target for item in node.targets):
+        if source.code(target) == name:
+            return node.value
+        elements = target.elements if each is not None and isinstance(target, cst.Tuple) else ()
+        if name in [source.code(one.value) for one in elements]:
+            return each
+    return None
 
 
 def _untrained(step: TrainingStep) -> set[str]:
@@ -45,7 +97,7 @@ def _untrained(step: TrainingStep) -> set[str]:
 
 def _model_of(names: list[str]) -> str | None:
     called = next((name for name in names if re.search("model|net", name)), None)
-    others = {name for name in names if not re.search("loss|crit", name)}
+    others = {name for name in names if not _LOSS.search(name)}
     # One of several modules that the step calls is not the model.
     return called or (names[-1] if names and len(others) <= 1 else None)
 
@@ -123,7 +175,7 @@ def model_made(step: TrainingStep, name: str) -> Statement | None:
         return last if isinstance(last, Statement) and step.ran(last) else None
     for node in source.nodes(cst.Assign):
         made = any(descend(node.value, cst.Call)) or (name.startswith("self.") and found is None)
-        if made and any(source.code(item.target) == name for item in node.targets):
+        if made and _given(source, node, name) is not None:
             found = source.statement(node) if not source.loops(node) and step.ran(node) else found
     if found is None:
         return None
@@ -136,12 +188,7 @@ def model_made(step: TrainingStep, name: str) -> Statement | None:
 
 def is_torchs(step: TrainingStep, name: str) -> bool:
     """Whether the model, or each of its layers in a ``ModuleList``, is of a class of torch's own."""
-    values = [
-        node.value
-        for node in step.source.nodes(cst.Assign)
-        if any(step.source.code(item.target) == name for item in node.targets) and step.ran(node)
-    ]
-    made = [constructor(step.source, value) for value in values]
+    made = [constructor(step.source, value) for value in _values(step, name)]
     return bool(made) and all(found.startswith("torch.nn.") for found in made)
 
 
@@ -184,9 +231,9 @@ def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = 
         raise Refused("neither the creation of the model nor a loop was found near the training step")
 
 
-def model_place(step: TrainingStep) -> tuple[str, int]:
-    """Where such a line belongs: the statement that makes the model, else the forward pass."""
-    name, _ = trained(step)
+def model_place(step: TrainingStep, name: str | None = None) -> tuple[str, int]:
+    """Where such a line belongs: the statement that makes the model (or ``name``), else the forward pass."""
+    name = name or trained(step)[0]
     made = model_made(step, name) if name is not None else None
     statement = made or (step.forward[0] if step.forward else None)
     return step.source.place(statement if statement is not None else step.backward)

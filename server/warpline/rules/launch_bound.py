@@ -133,6 +133,45 @@ for x in batches:
     loss.backward()
 ```
 
+## Example
+
+If the step trains several models, each is compiled:
+
+```python
+#> steps step_ms=40 device_busy_percent=30
+actor = Actor().cuda()
+#^ found
+critics = Critics().cuda()
+for states in replay:
+    loss = -critics(states, actor(states)).mean()
+    #^ cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500
+    loss.backward()  #> cost step_ms=15 device_ms=5 idle_ms=10 cpu_ms=15 launches=1000
+
+class Actor(nn.Module):
+    def forward(self, states): ...
+
+class Critics(nn.Module):
+    def forward(self, states, actions): ...
+```
+
+## Use instead
+
+```python
+actor = Actor().cuda()
+actor.compile()
+critics = Critics().cuda()
+critics.compile()
+for states in replay:
+    loss = -critics(states, actor(states)).mean()
+    loss.backward()
+
+class Actor(nn.Module):
+    def forward(self, states): ...
+
+class Critics(nn.Module):
+    def forward(self, states, actions): ...
+```
+
 ## Near misses
 
 A small part of the step is compiled, and the rest waits for its launches:
@@ -210,7 +249,8 @@ for inputs, labels in loader:
 Unsafe: compiled code rounds differently (about 1e-6 of the value in float32) and draws other random
 numbers for dropout. The first steps and every new shape take long, because of the compilation. A CUDA
 graph keeps the values, but the next call overwrites its outputs: clone tensors that are kept. It needs
-more memory. Code that cannot be captured (CPU tensors, changing sizes) runs as before.
+more memory. Code that cannot be captured (CPU tensors, changing sizes) runs as before. Compiled code has no
+gradients of gradients: where a step computes some (`create_graph=True`), no edit is offered.
 
 ## References
 
@@ -229,18 +269,16 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
-    compile_model,
     compiled_for_nothing,
     compiled_lines,
     has_graphs,
     is_compiled,
-    runs_through_model,
     set_option,
+    target,
 )
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
-from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.saving import Spent
 from warpline.wire.probing import COMPILED
 from warpline.wire.run import Site
@@ -260,7 +298,8 @@ class LaunchBound(Rule):
         profile = context.profile
         if profile.steps.device_busy_percent >= _BUSY_PERCENT:
             return
-        step = next((found for found in steps(context) if found.forward), None)
+        every = steps(context)
+        step = next((found for found in every if found.forward), None)
         # An optimizer's launches and a Python loop's are not the model's: they have rules of their own.
         apart = {place for site in context.sites("optimizer") for place in site.uses}
         # What the loop does beside the model is not compiled with it.
@@ -283,13 +322,14 @@ class LaunchBound(Rule):
         if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
         hottest = idle.hottest
-        place = model_place(step) if step is not None else launched_at(context, idle, hottest)
+        aim = target(context, every)
+        place = aim.place or launched_at(context, idle, hottest)
         if nothing is not None and step is not None:
             place = step.source.place(nothing)
         elif compiled is not None:
             place = compiled.place
         places = idle.places
-        promised = compiled is not None or runs_through_model(step)  # else nothing would be compiled
+        promised = compiled is not None or aim.promised  # else nothing would be compiled
         parameters = len(profile.facts.dataflow.parameters)
         calls, replays = (CompiledCalls(places, 1.0, parameters, graphs) for graphs in (False, True))
         one_launch = RemoveLaunches(places, fuse=False)
@@ -323,10 +363,8 @@ class LaunchBound(Rule):
             cost_ms=total,
             saving_ms=total if promised else 0.0,
             change=change if promised else None,
-            fixes=[partial(_graph, context, compiled)]
-            if compiled is not None
-            else [partial(compile_model, step), partial(compile_model, step, graphs=True)],
-            alternative=graphs if promised else None,
+            fixes=aim.fixes if compiled is None else [partial(_graph, context, compiled)],
+            alternative=graphs if aim.promised and aim.graphs else None,
         )
 
 

@@ -123,6 +123,8 @@ def crosses(fields):
     return torch.stack(pairs, 1)  #> cost calls=1 device_ms=1
 ```
 
+A step that differentiates gradients again (`create_graph=True`), which compiled code cannot.
+
 It takes almost no time:
 
 ```python
@@ -156,7 +158,13 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms
 from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms, unrolled
-from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing, is_compiled
+from warpline.rulekit.compiling import (
+    NOTHING_COMPILED,
+    compile_model,
+    compiled_for_nothing,
+    differentiates_twice,
+    is_compiled,
+)
 from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
@@ -181,6 +189,8 @@ class UnfusedElementwise(Rule):
     needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
+        if differentiates_twice(context):
+            return  # compiled code cannot do that
         told = {place for formula in formulas(context, _known) for place in formula.places}
         told |= {place for one in matched(context, *FAMILIES) for place in one.places}
         recorded = passes(context)

@@ -1,0 +1,129 @@
+"""What a step calls that could be compiled, and where compiled code would fail or give other values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.annotated import FILE, read_example, texts
+from warpline.model.report import Fix, OpUse
+from warpline.rulekit import Context, Refused
+from warpline.rulekit.compiling import Target, target
+from warpline.rulekit.training import training_steps
+from warpline.text.edits import apply
+
+ACTOR_CRITIC = """\
+import copy
+import torch
+from torch import nn
+
+class Critic(nn.Module):
+    def forward(self, x):
+        return x
+
+def mlp(n):
+    return nn.Sequential(nn.Linear(n, n), nn.ReLU())
+
+class Agent:
+    def __init__(self):
+        self.actor = mlp(4).cuda()
+        self.critic = Critic().cuda()
+        self.target = copy.deepcopy(self.critic)
+
+    def update(self, x):
+        with torch.no_grad():
+            y = self.target(x)
+        loss = self.criterion(self.critic(self.actor(x)), y)
+        loss.backward()
+"""
+GAN = """\
+import torch
+from torch import nn
+makers = dict(device="cuda")
+left, right = (nn.Sequential(nn.Linear(8, 8)).to(**makers) for _ in range(2))
+judge = nn.Linear(8, 1).cuda()
+augment = make_augmentation()
+for x in batches:
+    loss = judge(augment(left(x))).mean() + judge(right(x)).mean()
+    loss.backward()
+"""
+
+
+def aim(text: str, *operators: str) -> Target:
+    example = read_example(text)
+    profile = example.profile
+    if operators:
+        first, *others = profile.lines
+        ops = tuple(OpUse(name, "backward", 1.0, 0.1, ()) for name in operators)
+        profile = replace(profile, lines=(replace(first, ops=ops), *others))
+    context = Context(profile, texts(example))
+    return target(context, training_steps(context))
+
+
+def made(text: str) -> list[str]:
+    fix: Fix = aim(text).fixes[0]()
+    return [line.strip() for line in apply(text, fix.edits).splitlines() if "compile" in line]
+
+
+def test_several_models_are_compiled_where_each_is_made() -> None:
+    assert made(ACTOR_CRITIC) == [
+        "self.actor.forward = torch.compile(self.actor.forward)",
+        "self.critic.compile()",
+    ]
+    found = aim(ACTOR_CRITIC)
+    assert (found.promised, found.graphs, found.place) == (True, False, (FILE, 14))
+
+
+def test_models_of_one_statement_and_nothing_that_is_no_module() -> None:
+    assert made(GAN) == [
+        "left.forward = torch.compile(left.forward)",
+        "right.forward = torch.compile(right.forward)",
+        "judge.forward = torch.compile(judge.forward)",
+    ]
+
+
+def test_a_frozen_teacher_beside_the_model_in_one_statement() -> None:
+    text = """\
+student = Net()
+teacher = Net().requires_grad_(False)
+teacher.requires_grad_(False)
+for x in batches:
+    loss = distance(student(x), teacher(x))
+    loss.backward()
+
+def distance(a, b):
+    return (a - b).square().mean()
+"""
+    assert made(text) == ["student.compile()"]
+
+
+@pytest.mark.parametrize("copied", ["copy.deepcopy(net)", "AveragedModel(net)", "torch.save(net, 'net.pt')"])
+def test_a_forward_that_is_set_does_not_survive_a_copy(copied: str) -> None:
+    text = f"""\
+import copy, torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+net = nn.Sequential(nn.Linear(8, 8)).cuda()
+kept = {copied}
+for x in batches:
+    loss = net(x).mean()
+    loss.backward()
+"""
+    with pytest.raises(Refused, match="does not survive"):
+        made(text)
+    assert made(text.replace("(net", "(net.state_dict()")) == ["net.forward = torch.compile(net.forward)"]
+    # A class of the script's own is compiled by `compile()`, which a copy leaves behind.
+    own = text.replace("nn.Sequential(nn.Linear(8, 8))", "Net()")
+    assert made(own) == ["net.compile()"]
+
+
+def test_gradients_of_gradients_are_not_compiled() -> None:
+    text = "model = Net()\nfor x in batches:\n    loss = model(x).mean()  #> cost\n    loss.backward()\n"
+    node = "autograd::engine::evaluate_function: "
+    assert aim(text, node + "TanhBackward0").promised
+    found = aim(text, node + "TanhBackward0", node + "TanhBackwardBackward0")
+    assert not found.promised
+    for fix in found.fixes:
+        with pytest.raises(Refused, match="gradients of gradients"):
+            fix()
