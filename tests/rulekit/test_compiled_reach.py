@@ -10,7 +10,7 @@ from tests.annotated import FILE, read_example, texts
 from warpline.model.change import CompiledCalls, Fuse, Replace, Together
 from warpline.model.profile import Op
 from warpline.rulekit import Context, Draft
-from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms
+from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms, unrolled
 from warpline.rules.unfused_elementwise import UnfusedElementwise
 
 SCRIPT = """\
@@ -55,6 +55,10 @@ def context() -> Context:
     return Context(replace(example.profile, lines=costs), texts(example))
 
 
+def functions(run: Context) -> dict[str, cst.FunctionDef]:
+    return {one.name.value: one for one in run.source(FILE).nodes(cst.FunctionDef)}
+
+
 def found() -> dict[int, Draft]:
     return {draft.line: draft for draft in UnfusedElementwise().find(context())}
 
@@ -63,7 +67,7 @@ def test_what_a_function_calls_is_in_front_of_the_line_that_calls_it() -> None:
     run = context()
     costs = [cost for cost in run.profile.lines if cost.function == "currents"]
     assert [cost.line for cost in in_order(run, costs)] == [2, 3, 6, 7, 8]
-    assert calls_of(costs) == 60
+    assert calls_of(run, run.source(FILE), functions(run)["currents"]) == 60
 
 
 def test_the_kernels_of_what_it_calls_are_part_of_what_compiling_it_saves() -> None:
@@ -86,10 +90,8 @@ def test_the_kernels_of_what_it_calls_are_part_of_what_compiling_it_saves() -> N
 def test_a_wait_in_its_loop_keeps_a_function_from_being_compiled() -> None:
     run = context()
     source = run.source(FILE)
-    assert source is not None
-    functions = {one.name.value: one for one in source.nodes(cst.FunctionDef)}
-    assert breaks_at(run, source, functions["solve"]) == 13
-    assert breaks_at(run, source, functions["currents"]) is None
+    assert breaks_at(run, source, functions(run)["solve"]) == 13
+    assert breaks_at(run, source, functions(run)["currents"]) is None
     draft = found()[10]
     assert draft.change is None
     assert not draft.saving_ms
@@ -168,3 +170,85 @@ def test_a_product_at_its_lines_is_no_evidence() -> None:
     product = Op("aten::mm", "forward", 1.0, 3.0, 3.0, launches=1.0)
     lines = [replace(cost, ops=(product,)) for cost in run.profile.lines]
     assert reached_ms(lines) == len(lines) * (4.0 - 3.0)
+
+
+WALKS = """\
+def shrink(model, limit):
+    '''Each tensor on its own.'''
+    for p in model.parameters():  #> cost calls=201
+        size = p.grad.abs().max() + 1e-6  #> cost calls=200 launches=400
+        p.grad.mul_(limit / size).clamp_(-1, 1)  #> cost calls=200 launches=600
+
+def few(parts):
+    for part in parts:  #> cost calls=50
+        part.exp_().mul_(2)  #> cost calls=40 launches=80
+
+def rows(model):
+    return [p.grad.abs().max() for p in model.parameters()]
+    #^ cost calls=1 launches=400; op aten::abs count=200; op aten::max count=200
+
+def pair(a, b):
+    return torch.stack([one.exp() for one in (a, b)])  #> cost calls=30; op aten::exp count=60
+
+def outer(model, x):
+    shrink(model, 1.0)  #> cost calls=1
+    return x.exp() * 2  #> cost calls=1 launches=2
+"""
+
+
+def walks() -> Context:
+    example = read_example(WALKS)
+    names = {
+        one: name for name, lines in {"shrink": range(3, 6), "outer": range(18, 20)}.items() for one in lines
+    }
+    costs = tuple(
+        replace(
+            cost,
+            function=names.get(cost.line, f"other{cost.line}"),
+            called=((FILE, "shrink"),) if cost.line == 18 else (),
+        )
+        for cost in example.profile.lines
+    )
+    return Context(replace(example.profile, lines=costs), texts(example))
+
+
+def test_a_function_that_is_one_loop_is_called_as_often_as_the_loop_begins() -> None:
+    run = walks()
+    source = run.source(FILE)
+    assert calls_of(run, source, functions(run)["shrink"]) == 1
+    assert calls_of(run, source, functions(run)["few"]) == 10
+    assert calls_of(run, source, functions(run)["outer"]) == 1
+
+
+def test_a_loop_over_parameters_is_not_compiled() -> None:
+    """torch.compile writes each turn out: that took a minute, and the step was slower (self_distillation)."""
+    run = walks()
+    source = run.source(FILE)
+    found = {name for name, function in functions(run).items() if unrolled(run, source, function)}
+    assert found == {"shrink", "rows", "outer"}
+
+
+def test_a_formula_with_a_finding_of_its_own_is_compiled_with_the_rest() -> None:
+    text = """\
+import torch
+
+def block(x, w):
+    x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+    y = x.exp() * 2
+    return y / (y + w)
+"""
+    lines = text.splitlines()
+    passes = (
+        "  #> cost step_ms=4 device_ms=4 calls=1; kernel vectorized_elementwise_kernel count=4 device_ms=4"
+    )
+    for at in (4, 5, 6):
+        lines[at - 1] += passes
+    example = read_example("\n".join(lines) + "\n")
+    (draft,) = UnfusedElementwise().find(Context(example.profile, texts(example)))
+    assert draft.cost_ms == 8
+    assert isinstance(draft.change, Replace)
+    assert [line for _, line in draft.change.places] == [4, 5, 6]
+    assert {one.metric: one.value for one in draft.evidence if one.unit == "ms"} == {
+        "elementwise kernels": 8.0,
+        "other work there": 4.0,
+    }

@@ -11,10 +11,13 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import is_product
+from warpline.rulekit.terms import function_at
 from warpline.syntax.source import Source
 
 #: Turns of a loop up to which a function is compiled.
 MOST_TURNS = figures.bound("turns-compiled")
+#: Operators of each turn in what MOST_TURNS was timed with.
+_A_TURN = 4
 
 
 def in_order(context: Context, costs: Sequence[LineCost]) -> list[LineCost]:
@@ -52,22 +55,56 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
 
 
 def unrolled(context: Context, source: Source, function: cst.FunctionDef) -> bool:
-    """Whether a loop of the function turns so often that it should not be compiled: torch.compile writes
-    each turn out, and compiles for minutes."""
-    begun = source.line(function.body.body[0])  # the line of `def` runs where the function is made
-    costs = context.costs_within(source.path, begun, source.span(function)[1][0])
-    most = MOST_TURNS * max(1.0, calls_of(costs))
+    """Whether a loop of the function, or of one that it calls, turns so often that it should not be compiled:
+    torch.compile writes each turn out, and compiles for minutes."""
+    within = {(source.path, function): None}
+    for cost in _lines(context, source, function):
+        for line in below(context, cost):
+            inner = function_at(context.source(line.file), line.line) if cost.called else None
+            if inner is not None:
+                within[line.file, inner] = None
+    return any(_turns_often(context, context.source(path), one) for path, one in within)
+
+
+def _turns_often(context: Context, source: Source, function: cst.FunctionDef) -> bool:
+    most = MOST_TURNS * max(1.0, calls_of(context, source, function))
     return any(
-        cost.calls > most and cost.launches + len(cost.ops) > 0 and _in_loop(source, function, cost.line)
-        for cost in costs
+        (cost.calls > most and cost.launches + len(cost.ops) > 0 and _in_loop(source, function, cost.line))
+        or (_operators(cost) > _A_TURN * most and _has_comprehension(source, function, cost.line))
+        for cost in _lines(context, source, function)
     )
+
+
+def calls_of(context: Context, source: Source, function: cst.FunctionDef) -> float:
+    """How often a function ran a step, by its lines: those in loops ran more often. A loop's first line runs
+    once more than its body each time, which tells where all of the function is a loop (over parameters)."""
+    costs = [cost for cost in _lines(context, source, function) if cost.calls > 0]
+    calls = [cost.calls for cost in costs]
+    for loop in source.nodes(cst.For, cst.While, within=function):
+        if source.loops(loop) or source.enclosing(loop, cst.FunctionDef) is not function:
+            continue
+        head, body = source.line(loop), source.line(loop.body.body[0])
+        begun = next((cost.calls for cost in costs if cost.line == head), 0.0)
+        turned = next((cost.calls for cost in costs if cost.line == body != head), 0.0)
+        if begun > turned > 0:
+            calls.append(begun - turned)
+    return min(calls, default=0.0)
+
+
+def _lines(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
+    begun = source.line(function.body.body[0])  # the line of `def` runs where the function is made
+    return context.costs_within(source.path, begun, source.span(function)[1][0])
+
+
+def _operators(cost: LineCost) -> float:
+    return sum(op.count for op in cost.ops if op.phase == "forward" and op.outer)
+
+
+def _has_comprehension(source: Source, function: cst.FunctionDef, line: int) -> bool:
+    found = source.at(line, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+    return any(source.inside(one, function) for one in found)
 
 
 def _in_loop(source: Source, function: cst.FunctionDef, line: int) -> bool:
     statement = source.statement_at(line)
     return statement is not None and any(source.inside(one, function) for one in source.loops(statement))
-
-
-def calls_of(costs: Sequence[LineCost]) -> float:
-    """How often a function ran a step, by its lines: those in loops ran more often."""
-    return min((cost.calls for cost in costs if cost.calls > 0), default=0.0)

@@ -148,7 +148,7 @@ new shape take long, because of the compilation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import libcst as cst
@@ -170,7 +170,7 @@ from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
 from warpline.rulekit.formulas.norm import norm
 from warpline.rulekit.fusible import Run, passes_ms, runs_of
-from warpline.rulekit.graph import FAMILIES, matched, passes
+from warpline.rulekit.graph import FAMILIES, Passes, matched, passes
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
@@ -194,12 +194,9 @@ class UnfusedElementwise(Rule):
         told = {place for formula in formulas(context, _known) for place in formula.places}
         told |= {place for one in matched(context, *FAMILIES) for place in one.places}
         recorded = passes(context)
-        for (source, function), costs in _by_function(context, told).items():
-            runs = [
-                run
-                for run in runs_of(sorted(costs, key=lambda cost: cost.line), recorded)
-                if run.passes >= _PASSES
-            ]
+        for (source, function), costs in _by_function(context).items():
+            untold = [cost for cost in costs if cost.place not in told]
+            runs = _chains(sorted(untold, key=lambda cost: cost.line), recorded)
             kernels = [kernel for run in runs for kernel in run.kernels]
             together = [cost for run in runs for cost in run.costs if run.has_passes(cost)]
             spent = passes_ms(runs)
@@ -216,17 +213,24 @@ class UnfusedElementwise(Rule):
             change: Change | None = None
             idle = rest = 0.0
             if step is None and broken is None:
-                inside = [one for one in in_order(context, costs) if one.place not in told]
-                runs = [run for run in runs_of(inside, recorded) if run.passes >= _PASSES]
+                inside = in_order(context, costs)
+                runs = _chains([one for one in inside if one.place not in told], recorded)
                 kernels = [kernel for run in runs for kernel in run.kernels]
                 spent = passes_ms(runs)
                 if not kernels or not context.matters(spent):
                     continue  # a product in what it calls lies between its passes
-                calls, whole = calls_of(costs), tuple((one.file, one.line) for one in inside)
+                calls = calls_of(context, source, function)
+                whole = tuple((one.file, one.line) for one in inside)
                 waited = sum(map(launching_ms, inside))  # compiled code also launches less
                 idle = waited if context.matters(waited) else 0.0
                 rest = reached_ms(inside) - spent - idle
-                change = Replace(COMPILED, whole, _compiled(runs, calls), ("", str(round(calls))))
+                # Formulas with findings of their own are compiled with the rest.
+                change = Replace(
+                    COMPILED,
+                    whole,
+                    _compiled(_chains(inside, recorded), calls),
+                    ("", str(round(calls))),
+                )
             elif broken is None:
                 change = _compiled(runs, 1.0)
             saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels)) if broken is None else 0.0
@@ -259,6 +263,11 @@ class UnfusedElementwise(Rule):
             )
 
 
+def _chains(costs: Sequence[LineCost], recorded: Mapping[tuple[str, int], Passes] | None) -> list[Run]:
+    """The runs of ``costs``, given in the order in which they run, with enough passes to fuse."""
+    return [run for run in runs_of(costs, recorded) if run.passes >= _PASSES]
+
+
 def _compiled(runs: Sequence[Run], calls: float) -> Change:
     places = tuple(cost.place for run in runs for cost in run.costs)
     return Together((*(run.change for run in runs), CompiledCalls(places, calls)))
@@ -275,12 +284,10 @@ def _known(term: Term) -> object | None:
     return norm(term) or attention(term) or activation(term) or loss(term)
 
 
-def _by_function(
-    context: Context, told: set[tuple[str, int]]
-) -> dict[tuple[Source, cst.FunctionDef], list[LineCost]]:
+def _by_function(context: Context) -> dict[tuple[Source, cst.FunctionDef], list[LineCost]]:
     found: dict[tuple[Source, cst.FunctionDef], list[LineCost]] = {}
     for cost in context.profile.lines:
-        if not cost.kernels or cost.group or cost.place in told:
+        if not cost.kernels or cost.group:
             continue
         source = context.source(cost.file)
         function = function_at(source, cost.line)
