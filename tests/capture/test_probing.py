@@ -68,6 +68,11 @@ QUESTIONS = (
     Question("layer_norm", SMALL, ("var",)),
     Question("layer_norm", (Tensor((2, 6, 4, 4), strides=(96, 1, 24, 6)),), ("dims=1",), backward=True),
     Question("rms_norm", (Tensor((3, 4, 6)),), ("dims=1,2",), backward=True),
+    *(
+        Question(kind, (Tensor((64, 32), "c10::BFloat16"),), words, backward=True)
+        for kind in ("rms_norm", "layer_norm")
+        for words in (("cast",), ("cast", "wide"), ("cast", "mixed"), ("mixed",), ("wide",))
+    ),
     Question("cross_entropy", (Tensor((16, 10)),), ("one_hot",), backward=True),
     Question("cross_entropy", (Tensor((16, 10)),), ("by_hand",), backward=True),
     Question("attention", HEADS, ("causal",), backward=True),

@@ -48,6 +48,21 @@ def test_a_norm_is_asked_about_by_the_input_of_its_reductions() -> None:
     ]
 
 
+def test_a_norm_is_asked_about_by_what_was_cast_for_it() -> None:
+    """Some of a norm's inputs may be in float32 already: those are not cast."""
+    half = Op("aten::_to_copy", "forward", 1.0, 1.0, 1.0, ((4, 64, 16), ()), ("c10::BFloat16", "Scalar"),
+              ((16, 32, 1), ()))  # fmt: skip
+    found = run(op("mean", (4, 64, 16)), op("mean", (8, 128)), half)
+    halved = Tensor((4, 64, 16), "c10::BFloat16", (16, 32, 1))
+    for words in (("cast",), ("cast", "wide"), ("cast", "mixed")):
+        assert questions(found, Replace("rms_norm", (PLACE,), OTHERWISE, words)) == [
+            Question("rms_norm", (halved,), words),
+            Question("rms_norm", (Tensor((8, 128)),)),
+        ]
+    alike = Replace("rms_norm", (PLACE,), OTHERWISE)
+    assert questions(found, alike)[0] == Question("rms_norm", (Tensor((4, 64, 16)),))
+
+
 def test_an_activation_is_asked_about_by_its_largest_input() -> None:
     found = run(op("mul", (64, 256)), op("tanh", (64, 256)), op("mul", ()))
     assert questions(found, Replace("gelu", (PLACE,), OTHERWISE)) == [Question("gelu", (Tensor((64, 256)),))]

@@ -107,6 +107,44 @@ _NORMS = [
                 var = x.var(-1, keepdim=True, unbiased=False)
                 return (x * self.weight - mean * self.weight) / torch.sqrt(1e-5 + var)
         """),
+    _snippet("hand-written-norm", "in-a-method-of-its-own", _X, "x.shape[-1:], self.g, self.tiny)", """
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.tiny = 1e-6
+                self.g = nn.Parameter(torch.ones(8))
+
+            def scaled(self, h):
+                '''Without the gain.'''
+                size = h.square().mean(-1, keepdim=True)
+                return h * (size + self.tiny).rsqrt()
+
+            def forward(self, x):
+                h = self.scaled(x)
+                return self.g * h
+        """),
+    _snippet("hand-written-norm", "in-a-function", _X, "x.shape[-1:], self.weight, self.bias, 1e-05)", """
+        def standard(rows, small):
+            rows = rows - rows.mean(-1, keepdim=True)
+            return rows / torch.sqrt((rows * rows).mean(-1, keepdim=True) + small)
+
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(8))
+                self.bias = nn.Parameter(torch.zeros(8))
+
+            def forward(self, x):
+                return standard(small=1e-5, rows=x) * self.weight + self.bias
+        """),
+    _snippet("hand-written-norm", "a-helper-makes-its-input", _X, "F.rms_norm(h, h.shape", """
+        def twice(x):
+            return x * 2 + 1
+
+        def compute(x):
+            h = twice(x)
+            return h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+        """),
     _snippet("hand-written-norm", "residual-is-no-shift", (_real(4, 8), _real(4, 8)), "residual + F", """
         def compute(x, residual):
             mean = x.mean(-1, keepdim=True)

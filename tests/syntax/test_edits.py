@@ -83,6 +83,37 @@ def test_remove_statement(before: str, after: str) -> None:
     assert changed(before, remove) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("class A:\n    a = 1\n\n    def f(self):\n        return 1\n\n    def g(self):\n        pass\n",
+         "class A:\n    a = 1\n\n    def g(self):\n        pass\n"),
+        ("class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        pass\n",
+         "class A:\n    def g(self):\n        pass\n"),
+        ("class A:\n    a = 1\n\n    def f(self):\n        return 1\n\n\nb()\n",
+         "class A:\n    a = 1\n\n\nb()\n"),
+        ("a()\n\n\ndef f():\n    return 1\n", "a()\n"),
+        ("a()\n\n\ndef f():\n    return 1", "a()\n"),
+        ("import b\r\n\r\n\r\ndef f():\r\n    return 1\r\n\r\n\r\nb.a()\r\n",
+         "import b\r\n\r\n\r\nb.a()\r\n"),
+    ],
+)  # fmt: skip
+def test_remove_function(before: str, after: str) -> None:
+    assert changed(before, remove_function) == after
+
+
+@pytest.mark.parametrize(
+    "text", ["a()\n# why\ndef f():\n    pass\n", "class A:\n    def f(self):\n        pass\n"]
+)
+def test_a_function_that_is_not_removed(text: str) -> None:
+    with pytest.raises(Refused, match="would have to go"):
+        changed(text, remove_function)
+
+
+def remove_function(source: Source, edits: Edits) -> None:
+    edits.remove_function(next(one for one in source.nodes(cst.FunctionDef) if one.name.value == "f"))
+
+
 def test_a_statement_behind_its_if_is_none_of_its_own() -> None:
     source = Source("a.py", "if x: f()\n")
     assert source.statement(first_call(source, "f")) is None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from math import prod
 
 from warpline.model import costs as figures
 from warpline.model.profile import LineCost, Op
-from warpline.wire.precision import DOUBLE, REAL
-from warpline.wire.probing import LOOPED, Question, Tensor
+from warpline.wire.precision import DOUBLE, HALF, REAL
+from warpline.wire.probing import CAST, LOOPED, MIXED, WIDE, Question, Tensor
 
 #: Inputs that differ are asked about one by one, those that take longest first.
 MOST = 4
@@ -57,9 +58,14 @@ def differentiated(costs: Iterable[LineCost]) -> bool:
 
 
 def reduced(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
-    """Norms: the inputs of their means and variances."""
+    """Norms: the inputs of their means and variances, and what was cast to them from half precision."""
     found: dict[tuple[Tensor, ...], float] = {}
     names = set()
+    casts = {
+        given.shape: given
+        for op in forward(costs)
+        if op.name == "aten::_to_copy" and CAST in options and (given := tensor(op, 0, HALF)) is not None
+    }
     for op in forward(costs):
         name = op.name.removeprefix("aten::")
         given = (
@@ -69,10 +75,19 @@ def reduced(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighte
         )
         if given is not None:
             names.add(name)
+            given = casts.get(given.shape, given)
             found[given,] = max(found.get((given,), 0.0), op.count)
     if by == "layer_norm" and names & {"var", "std", "var_mean"}:
         options = (*options, "var")
-    return _asked(by, options, costs, found)
+    weighted = _asked(by, options, costs, found)
+    return [(replace(one, options=_of_types(one, casts)), weight) for one, weight in weighted]
+
+
+def _of_types(question: Question, casts: Mapping[tuple[int, ...], Tensor]) -> tuple[str, ...]:
+    """The options without the words about half precision that are not true of its tensor."""
+    given = question.tensors[0]
+    untrue = set() if given in casts.values() else {CAST} if given.dtype in HALF else {CAST, WIDE, MIXED}
+    return tuple(word for word in question.options if word not in untrue)
 
 
 def whole(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:

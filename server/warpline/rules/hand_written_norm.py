@@ -3,10 +3,12 @@
 ## What it does
 
 Finds LayerNorm and RMSNorm written with means, squares and roots, in a module or inside a function,
-when their lines take a measurable part of the step. The fix calls `F.layer_norm` or `F.rms_norm`;
-parameters and their names in the state dict stay the same. If the operators of a step were recorded, a
-norm (a GroupNorm too) is recognized by what it computes, however it is written. If it cannot be edited,
-the finding says why.
+when their lines take a measurable part of the step; a part may be in a function that nothing else calls.
+The fix calls `F.layer_norm` or `F.rms_norm` with a gain of the input's type, since torch falls back to
+separate kernels where the types differ; parameters and their names in the state dict stay the same.
+
+If the operators of a step were recorded, a norm (a GroupNorm too) is recognized by what it computes,
+however it is written. If it cannot be edited, the finding says why.
 
 ## Why is this slow
 
@@ -83,6 +85,50 @@ def rms_norm(hidden, weight, eps=1e-6):
 
 ## Example
 
+Half precision is cast to float32 inside the fused kernel, so the casts go too:
+
+```python
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, size, eps=1e-6):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def _norm(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+        #^ cost device_ms=9; op aten::mean shapes=[[8,64,768]] dtypes=float
+
+    def forward(self, x):
+        return (self._norm(x.float()) * self.weight).type_as(x)
+        #^ found; cost device_ms=5; op aten::_to_copy shapes=[[8,64,768]] dtypes=c10::BFloat16
+        #^ op aten::mul shapes=[[8,64,768],[768]] dtypes=float,float
+```
+
+## Use instead
+
+```python
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, size, eps=1e-6):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def forward(self, x):
+        return F.rms_norm(x, x.shape[-1:], self.weight.to(x.dtype), self.eps)
+```
+
+## Example
+
 If a LayerNorm would give other values nothing is edited, and the finding says why:
 
 ```python
@@ -129,7 +175,7 @@ def norm(self, x):
 ## Fix safety
 
 Unsafe: the kernel sums in another order, and in float32 for every input type, so values change by
-rounding (about 1e-6 of the value in float32, 1e-2 in bfloat16).
+rounding (about 1e-6 of the value in float32, 1e-2 in bfloat16, where a gain in float32 is rounded too).
 
 ## References
 
@@ -139,19 +185,24 @@ rounding (about 1e-6 of the value in float32, 1e-2 in bfloat16).
 
 from __future__ import annotations
 
+import enum
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import libcst as cst
 
+from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule
 from warpline.rulekit.formulas.norm import Norm, norm
 from warpline.rulekit.graph import NORM, by_hand, matched, without_formulas
 from warpline.rulekit.graph.norm import tried_over
-from warpline.rulekit.terms import Formula, atom, descend, formulas, without_casts
+from warpline.rulekit.terms import Formula, Rewrite, Term, atom, descend, formulas, without_casts
 from warpline.rulekit.written_out import written_out
+from warpline.wire.precision import HALF
+from warpline.wire.probing import CAST, MIXED, WIDE
 
 #: How a message begins.
 _NAMES = {"LayerNorm": "A LayerNorm", "RMSNorm": "An RMSNorm"}
@@ -167,11 +218,12 @@ class HandWrittenNorm(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        told = list(formulas(context, norm))
+        told = list(formulas(context, norm, helped=True))
         for formula in told:
             what = (_METRIC, _NAMES[formula.found.kind], _REST)
-            dims = formula.found.dims
-            change = formula.replaced(_KINDS[formula.found.kind], *tried_over(dims, _rank(formula)))
+            words = tried_over(formula.found.dims, _rank(formula))
+            words += CASTS[_types(context, formula)]
+            change = formula.replaced(_KINDS[formula.found.kind], *words)
             yield written_out(
                 context, formula, formula.place, what, change, [partial(_fix, context, formula)]
             )
@@ -180,8 +232,26 @@ class HandWrittenNorm(Rule):
             yield written_out(context, one, one.place, what, one.replaced(one.match.name, *one.match.words))
 
 
+class _Types(enum.Enum):
+    """What the types of input, gain and result ask of the call.
+
+    A fused kernel wants input and gain of one type: else torch does the same in separate kernels. Under
+    autocast on a CUDA device layer_norm, and rms_norm from torch 2.12 on, cast all of it to float32."""
+
+    ALIKE = "all of one type"
+    NARROW = "casts around the norm go, and a gain in float32 is cast to the input's half precision"
+    WIDE = "under autocast the call gives float32, which is cast back"
+    MIXED = "a gain in float32 makes the result float32, so the input is cast to it"
+
+
+#: The words that a norm is tried with.
+CASTS = {_Types.ALIKE: (), _Types.NARROW: (CAST,), _Types.WIDE: (CAST, WIDE), _Types.MIXED: (CAST, MIXED)}
+
+
 def _fix(context: Context, formula: Formula[Norm]) -> Fix:
-    found, rewrite = formula.found, formula.rewrite
+    found, types = formula.found, _types(context, formula)
+    # With a result in another type than the input's, a cast that follows stays.
+    rewrite = formula.rewrite if types is _Types.MIXED else _with_cast(formula)
     if found.reason:
         raise Refused(found.reason)
     if found.kind == "RMSNorm" and _version(context) < (2, 9):
@@ -191,21 +261,73 @@ def _fix(context: Context, formula: Formula[Norm]) -> Fix:
     count = _trailing(formula)
     function = _KINDS[found.kind]
     # An inner cast that is not undone gives a result of that type: then the input is cast as well.
-    inner = found.input if _keeps_cast(formula) else without_casts(found.input)
-    tensor = rewrite.spell(inner)
-    arguments = [tensor, f"{atom(tensor)}.shape[-{count}:]"]
+    keeps = types is _Types.MIXED or _keeps_cast(found.input, formula.flow.terms[rewrite.node])
+    tensor = rewrite.spell(found.input if keeps else without_casts(found.input))
+    if types is _Types.MIXED and found.input.op != "cast":
+        tensor = f"{atom(tensor)}.float()"
+    named, again = tensor, atom(tensor)
     if "(" in tensor:
         # Named, so that it is not computed a second time for its shape.
         used = {node.value for node in formula.flow.source.nodes(cst.Name)}
-        own = next((name for name in ("inner", "normed") if name not in used), "_normed")
-        arguments = [f"{own} := {tensor}", f"{own}.shape[-{count}:]"]
-    arguments.append(rewrite.spell(found.weight) if found.weight else "None")
-    if function == "layer_norm":
-        arguments.append(rewrite.spell(found.bias) if found.bias else "None")
-    elif found.bias:
+        again = next((name for name in ("inner", "normed") if name not in used), "_normed")
+        named = f"{again} := {tensor}"
+    arguments = [named, f"{again}.shape[-{count}:]"]
+    parameters = [found.weight, found.bias] if function == "layer_norm" else [found.weight]
+    if function == "rms_norm" and found.bias:
         raise Refused("F.rms_norm has no bias")
+    narrow = types is _Types.NARROW and not _has_half_gain(formula)
+    for term in parameters:
+        if term is not None and narrow:
+            arguments.append(f"{atom(rewrite.spell(without_casts(term)))}.to({again}.dtype)")
+        else:
+            arguments.append(rewrite.spell(term) if term else "None")
     arguments.append(rewrite.spell(found.eps) if found.eps else "0.0")
-    return rewrite.to_call(f"torch.nn.functional.{function}", _short(arguments))
+    back = f".to({again}.dtype)" if types is _Types.WIDE else ""
+    name = f"torch.nn.functional.{function}"
+    others = [text for path, text in context.profile.sources.items() if path != formula.flow.source.path]
+    unused = [one for one in formula.helpers if not any(f".{one.name.value}" in text for text in others)]
+    return rewrite.to_call(name, _short(arguments), back, unused)
+
+
+def _with_cast(formula: Formula[Norm]) -> Rewrite:
+    """The formula with the cast behind it that gives its input's type back, where the input was cast."""
+    flow, node, found = formula.flow, formula.rewrite.node, formula.found
+    method = flow.source.parent(node)
+    call = flow.source.parent(method) if isinstance(method, cst.Attribute) else None
+    if found.input.op != "cast" or not isinstance(call, cst.Call) or not isinstance(method, cst.Attribute):
+        return formula.rewrite
+    x, name = without_casts(found.input), method.attr.value
+    given = [flow.terms[arg.value] for arg in call.args if call.func is method]
+    undone = (name == "type_as" and given == [x]) or (
+        name == "to" and [(one.op, one.args, one.value) for one in given] == [("attr", (x,), "dtype")]
+    )
+    return Rewrite(flow, formula.rewrite.step, call) if undone else formula.rewrite
+
+
+def _types(context: Context, formula: Formula[Norm]) -> _Types:
+    """What the recorded operators say; of one type where there are none."""
+    found, ops = formula.found, _forward(formula.costs)
+    if any(_is_mixed(op) for op in ops):
+        return _Types.MIXED
+    term = formula.flow.terms[_with_cast(formula).node]
+    cast = found.input.op == "cast" and not _keeps_cast(found.input, term)
+    names = {"aten::_to_copy"} if cast else {"aten::mean", "aten::var"}
+    if not any(op.name in names and op.dtypes[:1] and op.dtypes[0] in HALF for op in ops):
+        return _Types.ALIKE
+    casts = context.on_gpu and (found.kind == "LayerNorm" or _version(context) >= (2, 12))
+    if casts and context.profile.facts.flags.autocast:
+        return _Types.WIDE
+    return _Types.NARROW if cast else _Types.ALIKE
+
+
+def _forward(costs: Iterable[LineCost]) -> list[Op]:
+    return [op for cost in costs for op in cost.ops if op.phase == "forward"]
+
+
+def _is_mixed(op: Op) -> bool:
+    """A product or quotient of two tensors in half precision and float32."""
+    kinds = {kind for kind in op.dtypes if kind in HALF or kind == "float"}
+    return op.name in ("aten::mul", "aten::div") and len(kinds) > 1
 
 
 def _short(arguments: list[str]) -> list[str]:
@@ -226,14 +348,14 @@ def _short(arguments: list[str]) -> list[str]:
     return arguments[:first] + rest
 
 
-def _keeps_cast(formula: Formula[Norm]) -> bool:
+def _keeps_cast(given: Term, result: Term) -> bool:
     """Whether the type that the input was cast to is also the result's."""
-    if formula.found.input.op != "cast":
+    if given.op != "cast":
         return False
-    waiting = [formula.flow.terms[formula.rewrite.node]]
+    waiting = [result]
     while waiting:
         term = waiting.pop()
-        if term.op == "cast" and term is not formula.found.input:
+        if term.op == "cast" and term is not given:
             return False
         if term.op in ("mul", "add", "cast"):
             waiting.extend(term.args)
@@ -281,11 +403,22 @@ def _check_parameters(formula: Formula[Norm]) -> None:
             raise Refused("its parameters are not vectors of the last dimension's size")
 
 
+def _has_half_gain(formula: Formula[Norm]) -> bool:
+    """Whether the products with a vector of the last dimension's size are in half precision."""
+    kinds: set[str] = set()
+    for op in _forward(formula.costs):
+        if op.name == "aten::mul" and len(op.shapes) > 1 and all(op.shapes[:2]):
+            smaller, larger = sorted(op.shapes[:2], key=math.prod)
+            if smaller[-1] == larger[-1] and math.prod(smaller) < math.prod(larger):
+                kinds.update(op.dtypes[:2])
+    return bool(kinds) and kinds <= HALF
+
+
 def _check_types(formula: Formula[Norm]) -> None:
-    for cost in formula.costs:
-        for op in cost.ops:
-            kinds = {kind for kind in op.dtypes if kind in ("float", "c10::Half", "c10::BFloat16")}
-            if op.name == "aten::mul" and len(kinds) > 1:
-                raise Refused(
-                    "its input and its parameters have different types, which the fused norms do not accept"
-                )
+    """What is in two types has to be in float32 because of its smaller tensor: the gain, or the root."""
+    for op in filter(_is_mixed, _forward(formula.costs)):
+        smaller = min(range(2), key=lambda at: math.prod(op.shapes[at]) if len(op.shapes) > at else 0)
+        if op.dtypes[smaller] != "float":
+            raise Refused(
+                "its input and its parameters have different types, which the fused norms do not accept"
+            )

@@ -169,6 +169,24 @@ class Edits:
         else:
             self._change((start[0], 0), line_end, "")
 
+    def remove_function(self, function: cst.FunctionDef) -> None:
+        """Take a function out with the blank lines above it, else those below. Raises Refused where a comment
+        above tells about it, or its block would be empty."""
+        lines = self.source.lines
+        (first, _), (last, _) = self.source.span(function)
+        above, below = first - 1, last
+        while above and not lines[above - 1].strip():
+            above -= 1
+        if len(self.source.block(function)) == 1 or (above and lines[above - 1].strip().startswith("#")):
+            raise Refused(f"`{function.name.value}` would have to go")
+        while above == first - 1 and below < len(lines) and not lines[below].strip():
+            below += 1
+        self._whole_line(function)
+        if below < len(lines):
+            self._change((above + 1, 0), (below + 1, 0), "")
+        else:
+            self._change((above + 1, 0), (below, len(lines[below - 1])), "")
+
     def wrap(self, statements: list[Statement], header: str) -> None:
         """Indent ``statements`` (neighbours in one block) under ``header``, e.g. ``with x:``. Raises Refused
         if there are none, or one shares its line."""

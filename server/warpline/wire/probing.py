@@ -19,6 +19,10 @@ KINDS = frozenset({
     "gelu", "gelu_tanh", "silu", "mish", "hardswish", "sigmoid", "tanh", "softplus", "softmax", "leaky_relu",
     "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop", COMPILED,
 })  # fmt: skip
+#: Words for norms whose input is in half precision. ``CAST``: the norm casts it to float32 and back, and the
+#: replacement gets it as it is, with the gain cast to its type. ``WIDE``: the replacement computes in float32
+#: and gives the input's type. ``MIXED``: a gain in float32 makes the result float32.
+CAST, WIDE, MIXED = "cast", "wide", "mixed"
 #: Operators that a loop is tried with (``capture/runner/probing/loops.py``), as aten names them.
 LOOPED = frozenset({
     "abs", "neg", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "square", "gelu",

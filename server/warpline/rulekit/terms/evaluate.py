@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 import libcst as cst
@@ -41,11 +41,22 @@ def descend(node: cst.CSTNode, *types: Any) -> Iterator[Any]:
 
 
 class Evaluator:
-    """Gives terms; ``env`` holds the names as they are now. Calls that it does not know are fresh."""
+    """Gives terms; ``env`` holds the names as they are now. Calls that it does not know are fresh.
 
-    def __init__(self, source: Source, members: dict[str, cst.Call], function: cst.FunctionDef) -> None:
+    ``helpers``: functions by how they are called (``self._norm``). Their calls are what they return."""
+
+    def __init__(
+        self,
+        source: Source,
+        members: dict[str, cst.Call],
+        function: cst.FunctionDef,
+        helpers: Mapping[str, cst.FunctionDef] | None = None,
+    ) -> None:
         self.source = source
         self.made = Terms()
+        self.helpers = helpers or {}
+        self.inlined: dict[cst.Call, cst.FunctionDef] = {}  # calls of helpers that were followed
+        self._within = [function]
         self.env: dict[str, Term] = {}
         self.terms: dict[cst.BaseExpression, Term] = {}
         self.written: dict[Term, tuple[cst.BaseExpression, dict[str, Term]]] = {}  # where it is first
@@ -179,6 +190,8 @@ class Evaluator:
                 known = self._known(node.func, args, keywords)
             except (ValueError, IndexError, KeyError):  # arguments that the table does not know
                 known = None
+            if known is None:
+                known = self._helped(node, args, keywords)
             if known is not None:
                 return known
         if isinstance(node.func, cst.Attribute) and self._imported(node.func) is None:
@@ -208,6 +221,45 @@ class Evaluator:
             return self._module_call(func, member, args) if member and not keywords else None
         known = CALLS.get(IN_PLACE.get(name, name))
         return known(self.made, [self.term(func.value), *args], keywords) if known else None
+
+    def _helped(self, node: cst.Call, args: list[Term], keywords: dict[str, Term]) -> Term | None:
+        """What a helper gives that ``node`` calls: one that only assigns plain names and returns. None for
+        others, and where it calls what may do anything."""
+        name = self.source.code(node.func)
+        helper = self.helpers.get(name)
+        if helper is None or helper in self._within:
+            return None
+        if name.startswith("self."):
+            args = [self.env["self"], *args] if "self" in self.env else []
+        names = [param.name.value for param in helper.params.params]
+        given = dict(zip(names, args, strict=False)) | keywords
+        if len(given) != len(args) + len(keywords) or given.keys() != set(names):
+            return None
+        outer, unknown = self.env, set(self.unknown)
+        self.env = given
+        self._within.append(helper)
+        found = self._returned(helper)
+        self._within.pop()
+        self.env = outer
+        if found is None or self.unknown != unknown:
+            self.unknown = unknown
+            return None
+        self.inlined[node] = helper
+        return found
+
+    def _returned(self, helper: cst.FunctionDef) -> Term | None:
+        for statement in helper.body.body:
+            small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else statement
+            match small:
+                case cst.Return(value=value) if value is not None:
+                    return self.term(value)
+                case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value):
+                    self.env[name] = self.term(value)
+                case cst.Expr(value=cst.SimpleString()):
+                    pass
+                case _:
+                    return None
+        return None
 
     def _module_call(self, func: cst.Attribute, member: cst.Call, args: list[Term]) -> Term | None:
         """``self.softmax(x)`` where ``self.softmax = nn.Softmax(dim=-1)``."""

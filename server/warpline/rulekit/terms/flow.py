@@ -6,6 +6,7 @@ a name becomes ``if(test, then, else)``; what a loop assigns is unknown inside a
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -54,15 +55,35 @@ class Flow:
 
 
 @lru_cache(maxsize=1024)
-def follow(source: Source, function: cst.FunctionDef) -> Flow:
+def follow(source: Source, function: cst.FunctionDef, helped: bool = False) -> Flow:
     """The terms of a function's body, statement by statement. Kept, as several rules ask for the same
-    function."""
+    function.
+
+    ``helped``: calls of functions of the same file that nothing else calls are followed into them."""
     owner = source.enclosing(function, cst.ClassDef, cst.FunctionDef)
     owner = owner if isinstance(owner, cst.ClassDef) else None
-    evaluator = Evaluator(source, module_members(owner) if owner else {}, function)
+    helpers = _helpers(source, owner) if helped else {}
+    evaluator = Evaluator(source, module_members(owner) if owner else {}, function, helpers)
     walker = _Walker(Flow(source, function, owner, evaluator))
     walker.suite(function.body)
     return walker.flow
+
+
+@lru_cache(maxsize=256)
+def _helpers(source: Source, owner: cst.ClassDef | None) -> dict[str, cst.FunctionDef]:
+    """Functions that are written and read once in the file, without decorators, by how they are called:
+    those of the file itself, and the methods of ``owner``."""
+    functions = source.nodes(cst.FunctionDef)
+    written = Counter(one.name.value for one in functions)
+    names = [one for one in source.nodes(cst.Name) if not isinstance(source.parent(one), cst.FunctionDef)]
+    read = Counter(one.value for one in names)
+    found: dict[str, cst.FunctionDef] = {}
+    for function in functions:
+        around = source.enclosing(function, cst.ClassDef, cst.FunctionDef)
+        name = function.name.value
+        if not function.decorators and around in (None, owner) and written[name] == read[name] == 1:
+            found[name if around is None else f"self.{name}"] = function
+    return found
 
 
 #: Context managers that decide about gradients.

@@ -37,31 +37,53 @@ class Formula(Costed, Generic[Found]):
         return self.rewrite.flow
 
     @property
+    def helpers(self) -> list[cst.FunctionDef]:
+        """Functions that it goes on in."""
+        return _helpers(self.rewrite, self.found)
+
+    @property
     def place(self) -> tuple[str, int]:
         """Where the new expression goes."""
         source = self.flow.source
         return source.place(self.rewrite.node)
 
 
-def formulas(context: Context, match: Callable[[Term], Found | None]) -> Iterator[Formula[Found]]:
-    """The largest expressions that ``match`` knows, in functions with enough time in total."""
-    for source_file, function in _hot_functions(context):
-        source = context.source(source_file)
-        flow = follow(source, function)
-        consumed: set[Step] = set()
-        for step in reversed(flow.steps):
-            if step in consumed:
-                continue
-            for node in _largest(flow, step, match):
-                found = match(flow.terms[node])
-                assert found is not None
-                rewrite = Rewrite(flow, step, node)
-                consumed |= set(rewrite.removed)
-                costs = tuple(context.costs((source.path, line) for line in _lines(rewrite)))
-                shares = tuple(_share(rewrite, cost) for cost in costs)
-                formula = Formula(costs, shares, found, rewrite)
-                if costs and context.matters(formula.step_ms):
-                    yield formula
+def formulas(
+    context: Context, match: Callable[[Term], Found | None], helped: bool = False
+) -> Iterator[Formula[Found]]:
+    """The largest expressions that ``match`` knows, in functions with enough time in total.
+
+    ``helped``: a formula may go on in functions of the same file that only it calls, and is then none of
+    theirs."""
+    found = [one for place in _hot_functions(context) for one in _formulas(context, match, *place, helped)]
+    within = {helper for one in found for helper in one.helpers}
+    yield from (one for one in found if one.flow.function not in within)
+
+
+def _formulas(
+    context: Context,
+    match: Callable[[Term], Found | None],
+    file: str,
+    function: cst.FunctionDef,
+    helped: bool,
+) -> Iterator[Formula[Found]]:
+    source = context.source(file)
+    flow = follow(source, function, helped)
+    consumed: set[Step] = set()
+    for step in reversed(flow.steps):
+        if step in consumed:
+            continue
+        for node in _largest(flow, step, match):
+            found = match(flow.terms[node])
+            assert found is not None
+            rewrite = Rewrite(flow, step, node)
+            consumed |= set(rewrite.removed)
+            lines = sorted({*_lines(rewrite), *_lines_of(flow, _helpers(rewrite, found))})
+            costs = tuple(context.costs((source.path, line) for line in lines))
+            shares = tuple(_share(rewrite, cost) for cost in costs)
+            formula = Formula(costs, shares, found, rewrite)
+            if costs and context.matters(formula.step_ms):
+                yield formula
 
 
 def _share(rewrite: Rewrite, cost: LineCost) -> float:
@@ -129,9 +151,10 @@ def _largest(flow: Flow, step: Step, match: Callable[[Term], Found | None]) -> l
     while waiting:
         node = waiting.pop()
         term = flow.terms.get(node) if isinstance(node, cst.BaseExpression) else None
-        # A name stands for what was computed elsewhere, and a change of type computes nothing.
+        # A name and a call stand for what is computed elsewhere, and a change of type computes nothing.
         plain = isinstance(node, (cst.Name, cst.Attribute)) or (
-            isinstance(node, cst.Call) and term is not None and term.op == "cast"
+            isinstance(node, cst.Call)
+            and (node in flow.evaluator.inlined or (term is not None and term.op == "cast"))
         )
         if term is not None and not plain and match(term) is not None:
             assert isinstance(node, cst.BaseExpression)
@@ -139,6 +162,24 @@ def _largest(flow: Flow, step: Step, match: Callable[[Term], Found | None]) -> l
         else:
             waiting.extend(reversed(tuple(children(node))))
     return found
+
+
+def _helpers(rewrite: Rewrite, found: object) -> list[cst.FunctionDef]:
+    """The functions that are called between the match's input and its result."""
+    flow, given = rewrite.flow, getattr(found, "input", None)
+    parts = (rewrite.node, *(step.expression for step in rewrite.removed))
+    before = _terms(given) if given is not None else set()
+    return [
+        helper
+        for call, helper in flow.evaluator.inlined.items()
+        if flow.terms[call] not in before and any(flow.source.inside(call, part) for part in parts)
+    ]
+
+
+def _lines_of(flow: Flow, functions: list[cst.FunctionDef]) -> Iterator[int]:
+    for function in functions:
+        for statement in function.body.body:
+            yield from _span(flow, statement)
 
 
 def _lines(rewrite: Rewrite) -> Iterator[int]:

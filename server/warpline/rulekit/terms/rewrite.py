@@ -3,7 +3,9 @@ needed."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Sequence
 
 import libcst as cst
 
@@ -77,12 +79,20 @@ class Rewrite:
             inside = f",{source.newline}{inner}".join(arguments) + ","
         return f"{name}({source.newline}{inner}{inside}{source.newline}{outer})"
 
-    def to_call(self, function: str, arguments: list[str]) -> Fix:
-        """The edit that puts a call of ``function`` ("torch.nn.functional.gelu") there. Raises Refused."""
+    def to_call(
+        self, function: str, arguments: list[str], then: str = "", unused: Sequence[cst.FunctionDef] = ()
+    ) -> Fix:
+        """The edit that puts a call of ``function`` ("torch.nn.functional.gelu") there, with ``then`` behind
+        it. ``unused``: functions that nothing calls any more; those with a private name go. Raises Refused.
+        """
         edits = Edits(self.flow.source)
         functional = function.startswith("torch.nn.functional.")
         name = edits.add_import(function, "import torch.nn.functional as F" if functional else "import torch")
-        self.into(edits, self.call(name, arguments))
+        self.into(edits, self.call(name, arguments) + then)
+        for one in unused:
+            if one.name.value.startswith("_"):
+                with contextlib.suppress(Refused):
+                    edits.remove_function(one)
         return edits.fix(f"Use {function.replace('torch.nn.functional', 'F')}", "unsafe")
 
     def into(self, edits: Edits, text: str) -> None:

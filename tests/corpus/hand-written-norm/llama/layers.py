@@ -11,11 +11,11 @@ class RMSNorm(nn.Module):
 
     def _norm(self, x):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
-        #^ found; cost device_ms=9; op aten::pow device_ms=3; op aten::mul device_ms=4
+        #^ cost device_ms=9; op aten::pow device_ms=3; op aten::mul device_ms=4
 
     def forward(self, x):
         output = self._norm(x.float()).type_as(x)  #> cost device_ms=3
-        return output * self.weight  #> cost device_ms=2
+        return output * self.weight  #> found; cost device_ms=2
 
 NORMS = {"rms": RMSNorm}
 
