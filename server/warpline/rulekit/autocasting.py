@@ -7,6 +7,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
+from warpline.rulekit.lowering import Lowering
 from warpline.rulekit.model_lines import model_name
 from warpline.rulekit.scaling import scale
 from warpline.rulekit.terms import descend
@@ -49,6 +50,8 @@ def with_autocast(context: Context, step: TrainingStep | None) -> Fix:
         raise Refused("the step already uses autocast; these products run outside of it")
     if off := _autocasts(step):
         raise Refused(f"`{step.source.code(off[0])}` switches autocast off: change that")
+    half_type = "bfloat16" if context.device.bf16 else "float16"
+    Lowering(context, step.source, step.forward, half_type).check()
     edits = Edits(step.source)
     autocast = edits.add_import("torch.autocast", "import torch")
     half = edits.add_import("torch.bfloat16" if context.device.bf16 else "torch.float16", "import torch")

@@ -124,7 +124,7 @@ class TrainingStep:
             if not bound & needed and not self.source.inside(loss, before[index]):
                 continue
             needed |= {name.value for name in descend(before[index], cst.Name)}
-            if any(computes(call) for call in descend(before[index], cst.Call)):
+            if _computes(before[index]):
                 first = index
                 last = index if last is None else last
         return before[first : last + 1] if first is not None and last is not None else []
@@ -229,6 +229,11 @@ def _bound(statement: Statement) -> Iterator[str]:
     for target in targets:
         for name in descend(target, cst.Name):
             yield name.value
+
+
+def _computes(statement: Statement) -> bool:
+    """Whether a statement calls what may be the model, or multiplies matrices itself."""
+    return any(map(computes, descend(statement, cst.Call))) or any(descend(statement, cst.MatrixMultiply))
 
 
 def computes(call: cst.Call) -> bool:

@@ -185,7 +185,10 @@ for batch in loader:
 
 Unsafe: bfloat16 keeps 8 bits of the mantissa, float16 and TF32 keep 11, float32 24. Losses usually
 agree to about 1e-2 (autocast) and 1e-3 (TF32); sums, norms and losses stay in float32 under autocast.
-What a model returns may be bfloat16, which `numpy()` does not know: write `.float()` before it.
+No autocast is offered where the recorded step has something under it that would raise: a product with a
+sparse matrix; a factorization, an FFT or complex numbers made of 16 bits; `index_add_` or another operator
+that would get two types; `binary_cross_entropy`; products in an autograd function without `custom_fwd`;
+operators and kernels of the script's own; `.numpy()` of a result.
 
 ## References
 

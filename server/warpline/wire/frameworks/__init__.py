@@ -56,6 +56,11 @@ class Setting:
     instead: str = ""
     written: tuple[tuple[str, object], ...] = ()
 
+    @property
+    def autocasts(self) -> bool:
+        """Whether the framework runs the forward pass under autocast where this is set."""
+        return self.rule == "fp32-matmul" and not self.inference and "tf32" not in self.arguments
+
 
 @dataclass(frozen=True)
 class Construction:
