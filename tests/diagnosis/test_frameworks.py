@@ -75,6 +75,19 @@ def test_a_value_in_the_way_is_replaced_or_refused() -> None:
     assert not any("bf16=True" in apply(text, fix.edits) for fix in finding.fixes)
 
 
+SPECTRUM = """\
+#^ tensor %8 shape=[64,64] dtype=float32; tensor %9 shape=[64,64] dtype=float32
+#^ node aten.mm.default args=[%8,%9] shape=[64,64] dtype=float32
+#^ node aten._fft_r2c.default args=[%0,[1],0,True] shape=[64,33] dtype=complex64
+"""
+
+
+def test_what_does_not_run_in_bfloat16_gets_tf32() -> None:
+    finding, text = found(trainer() + SPECTRUM)
+    (tf32,) = finding.fixes
+    assert 'TrainingArguments("out", tf32=True)' in apply(text, tf32.edits)
+
+
 def test_unpacked_arguments_are_left_alone() -> None:
     finding, text = found(trainer("TrainingArguments(**options)"))
     assert not any("bf16=True" in apply(text, fix.edits) for fix in finding.fixes)

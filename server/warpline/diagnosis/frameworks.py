@@ -107,10 +107,19 @@ def _moved(
         gone = (without(context, cost, host_to_device(cost, pageable=True)) for cost in costs if cost)
         moved = replace(moved, change=Together(tuple(gone)))
     if made and isinstance(draft.change, MatmulRate):
-        if any(setting.inference and setting.title == made[0].title for setting in settings):
-            moved = replace(moved, change=replace(draft.change, weights=True))
-        if len(fixes) > 1 and draft.alternative is None:
-            return replace(moved, alternative=MatmulRate("tf32", draft.change.places))
+        return _at_precision(moved, draft.change, [one for one in settings if one.title == made[0].title])
+    return moved
+
+
+def _at_precision(moved: Draft, change: MatmulRate, first: list[Setting]) -> Draft:
+    """``moved`` with what its fixes change; ``first``: the settings that the first one makes."""
+    if any(setting.inference for setting in first):
+        moved = replace(moved, change=replace(change, weights=True))
+    rounded = MatmulRate("tf32", change.places)
+    if first and all("tf32" in setting.arguments for setting in first):
+        return replace(moved, change=rounded, alternative=None)
+    if len(moved.fixes) > 1 and moved.alternative is None:
+        return replace(moved, alternative=rounded)
     return moved
 
 

@@ -30,6 +30,7 @@ from warpline.rulekit.own_kernels import is_own
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source, Statement, is_method
+from warpline.text.lines import lines_of
 from warpline.wire.dataflow import OPTIMIZER
 
 _SPARSE_KERNEL = "cusparse::"
@@ -148,7 +149,7 @@ class Lowering:
         return ""
 
     def _reason(self, why: str, operator: str, code: str) -> str:
-        line = code.strip().splitlines()[0][:_LONGEST] if code.strip() else operator
+        line = lines_of(code.strip())[0][:_LONGEST] if code.strip() else operator
         return {
             TOO_NARROW: f"`{operator.lstrip('_')}` does not take {self._half} (`{line}`)",
             MIXED: f"`{line}` would get float32 and {self._half} at once",
