@@ -22,8 +22,8 @@ otherwise), ``true``/``false`` or plain text:
 - ``tensor %9 shape=[8,4] dtype=int64 parameter=true unscored=3``: such a tensor; of its entries so many count
   for nothing in a loss
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
-  (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,
-  ``manifest …``, ``gc ms=5``, ``workers batch_ms=100`` (of loaders)
+  (``step_ms`` defaults to the lines' sum, ``profiled_step_ms`` to ``step_ms``), ``flags …``, ``memory …``,
+  ``peaks …``, ``totals …``, ``manifest …``, ``gc ms=5``, ``workers batch_ms=100`` (of loaders)
 """
 
 from __future__ import annotations
@@ -190,6 +190,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
     ]
     lines.sort(key=lambda cost: (-cost.step_ms, cost.file, cost.line))
     step_ms = float(reader.steps.get("step_ms") or sum(cost.step_ms for cost in lines))
+    profiled_ms = float(reader.steps.get("profiled_step_ms") or step_ms)
     busy = float(reader.steps.get("device_busy_percent", 0.0))
     manifest = Manifest(
         format=1,
@@ -219,7 +220,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
     return Profile(
         manifest=replace(manifest, **reader.manifest),
         facts=facts,
-        steps=Steps(5, step_ms, step_ms, 1.0, busy),
+        steps=Steps(5, step_ms, profiled_ms, profiled_ms / step_ms if step_ms else 1.0, busy),
         lines=tuple(lines),
         unattributed=Unattributed(0.0, max(0.0, step_ms - sum(cost.step_ms for cost in lines))),
         attributed=Attributed(100.0, 100.0),

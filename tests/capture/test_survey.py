@@ -206,6 +206,16 @@ def test_what_a_loader_puts_together_is_data() -> None:
     assert {site.kind for site in sites} == {"to"}
 
 
+def test_a_copy_that_waits_is_timed() -> None:
+    rows = torch.ones(4)
+    sites = surveyed(lambda: [rows.to("meta"), rows.to("meta", non_blocking=True)])
+    assert [site.kind for site in sites] == ["to"]
+    assert sites[0].facts["calls"] == 2
+    assert 0 < sites[0].facts["wait_ms"] < 100
+    (unwaited,) = surveyed(lambda: rows.to("meta", non_blocking=True))
+    assert "wait_ms" not in unwaited.facts
+
+
 @pytest.mark.parametrize(
     ("initialized", "steps"),
     [

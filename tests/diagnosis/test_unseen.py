@@ -6,7 +6,7 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
-from warpline.model.change import Change
+from warpline.model.change import Change, OverlapCopies
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted
 
@@ -52,3 +52,66 @@ def test_a_wait_that_was_timed_without_the_profiler_is_its_own_bound() -> None:
 )
 def test_it_has_to_be_in_each_step_and_the_scripts_own(facts: dict[str, object]) -> None:
     assert found(**facts) == []
+
+
+COPIES = """\
+#> totals idle_ms=8; flags surveyed_ms={surveyed}; steps step_ms=20 profiled_step_ms={profiled}
+for images, labels in loader:
+    images = images.to("cuda"{how})
+    #^ cost sync_ms=0.02 syncs=1 device_ms=0.3 step_ms=0.4; site to pinned={pinned} non_blocking=false {timed}
+    #^ kernel "Memcpy HtoD (Pinned -> Device)" kind=copy device_ms=0.3
+    labels = labels.to("cuda"{how})
+    #^ cost sync_ms=0.01 syncs=1 device_ms=0.01 step_ms=0.1; site to pinned={pinned} non_blocking=false
+    #^ kernel "Memcpy HtoD (Pinned -> Device)" kind=copy device_ms=0.01
+    crops = drawn(images.shape)  #> cost idle_ms=3 step_ms=3
+    train(images, labels, crops)  #> cost device_ms=12 idle_ms=5 step_ms=16.5
+"""
+
+
+def copies(after: float | None, **facts: object) -> list[tuple[int, str, str, str]]:
+    """What is found of copies where a replay without the waits takes ``after``: with the fix's edits."""
+
+    def predict(profile: Profile, change: Change) -> Predicted | None:
+        assert isinstance(change, OverlapCopies)
+        assert [line for _, line in change.places] == [2, 3]
+        return None if after is None else Predicted(after, 20.0 / after, "simulated")
+
+    known = {"surveyed": 25, "profiled": 60, "how": "", "pinned": "true", "timed": ""} | facts
+    example = read_example(COPIES.format(**known))
+    result = diagnose(example.profile, texts(example), predict=predict)
+    return [
+        (one.line, one.severity, one.predicted.basis if one.predicted else "", one.message)
+        for one in result.findings
+        if one.rule == "blocking-host-copy"
+    ]
+
+
+def test_a_copy_that_the_profiled_host_does_not_wait_for_is_found_by_a_replay() -> None:
+    ((line, severity, basis, message),) = copies(16.0)
+    assert (line, severity, basis) == (2, "warning", "simulated")
+    assert "0.030 ms of each step; without it up to 8.00 ms (40 %)" in message
+
+
+@pytest.mark.parametrize("after", [None, 19.95, 20.0])
+def test_where_no_replay_gains_there_is_none(after: float | None) -> None:
+    assert copies(after) == []
+
+
+@pytest.mark.parametrize(
+    ("timed", "surveyed", "most"),
+    [("wait_ms=0.1", 20.5, "0.60 ms"), ("wait_ms=0.1", 19.0, "0.10 ms")],
+)
+def test_a_survey_that_slowed_the_host_little_limits_it(timed: str, surveyed: float, most: str) -> None:
+    found = copies(16.0, timed=timed, surveyed=surveyed)
+    assert [most in message for *_, message in found] == [True] * (most == "0.60 ms")
+
+
+def test_a_wait_that_the_survey_timed_is_seen() -> None:
+    ((_, _, basis, message),) = copies(None, timed="wait_ms=3.0", surveyed=20.5)
+    assert basis == "bound"
+    assert message.startswith("The host waits 3.00 ms of each step")
+
+
+@pytest.mark.parametrize("facts", [{"pinned": "false"}, {"profiled": 20}])
+def test_pageable_ones_and_hosts_that_were_not_slowed_are_not_asked_about(facts: dict[str, object]) -> None:
+    assert copies(16.0, **facts) == []

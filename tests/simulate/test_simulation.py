@@ -338,6 +338,26 @@ def test_a_pageable_copy_holds_the_host_although_its_call_returns_first() -> Non
     assert predicted.step_ms == pytest.approx(truth, rel=0.2)
 
 
+def test_a_copy_that_is_not_waited_for_makes_no_call_that_waits() -> None:
+    """100 columns from pinned memory, each copied to an idle device and waited for."""
+
+    def columns(waits: bool) -> Program:
+        def program(m: Machine) -> None:
+            for _ in range(100):
+                m.copy(6, 4, waits=False)
+                if waits:
+                    m.sync(6)
+            m.op(10, "aten::mm", 1000, 100, MM)
+
+        return program
+
+    found, _ = simulation(columns(waits=True))
+    predicted = found.predict(OverlapCopies(AT[6]))
+    _, truth = run(columns(waits=False))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.15)
+
+
 def test_taking_a_batch_costs_no_more_than_in_the_timed_steps() -> None:
     """The captured steps began an epoch: 5 ms for each batch, which the timed steps have in 300 us."""
 

@@ -123,6 +123,8 @@ def _most(context: Context, draft: Draft, finding: Finding) -> float:
     """Percent of the step that it could save: as predicted, else what it costs. Memory always counts."""
     if draft.cost_ms is None:
         return 100.0
+    if draft.replayed:
+        return _gain(context, finding)
     if draft.unseen:
         return max(context.share(draft.cost_ms), _gain(context, finding))
     return _gain(context, finding) if finding.predicted is not None else context.share(draft.cost_ms)
@@ -181,7 +183,8 @@ def _finding(
             predicted, fixes, change = other, fixes[::-1], draft.alternative
     if draft.unseen and predicted is not None and _hides(context, predicted):
         predicted = None
-    if predicted is None and not (draft.unseen and context.share(draft.saving_ms) < LEAST):
+    untold = draft.replayed or (draft.unseen and context.share(draft.saving_ms) < LEAST)
+    if predicted is None and not untold:
         step_ms = max(context.step_ms - draft.saving_ms, 0.0)
         speedup = context.step_ms / step_ms if step_ms > 0 else 1.0
         predicted = Predicted(step_ms, speedup, "bound") if draft.saving_ms > 0 and step_ms > 0 else None

@@ -146,18 +146,20 @@ class Context:
         severity: Severity | None = None,
         alternative: Change | None = None,
         unseen: bool = False,
+        replayed: bool = False,
         once: str = "",
     ) -> Draft:
         """A finding: ``site`` is the line to edit, ``cause`` another line where the time is seen.
 
-        ``message`` is a template over ``evidence`` (``"waits {wait}"``). ``cost_ms`` is the measured
-        time per step that it is about: below the threshold the finding is dropped (None: it is about
-        memory, and the rule has a threshold of its own). ``saving_ms`` (at most ``cost_ms``, its
-        default) is the bound of what the change saves. ``fixes`` are functions that give a Fix or
-        raise Refused, or texts that say what to do by hand; a Fix that would not take effect is refused, too.
-        When all refuse, the first reason ends the message. ``alternative``: what the last of them changes,
-        used instead if the first one refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper
-        end that a replay cannot lower, ``once``: what is paid only once (see :class:`Draft`).
+        ``message`` is a template over ``evidence`` (``"waits {wait}"``). ``cost_ms`` is the measured time per
+        step that it is about: below the threshold the finding is dropped (None: it is about memory, and the
+        rule has a threshold of its own). ``saving_ms`` (at most ``cost_ms``, its default) is the bound of
+        what the change saves. ``fixes`` are functions that give a Fix or raise Refused, or texts that say
+        what to do by hand; a Fix that would not take effect is refused, too. When all refuse, the first
+        reason ends the message. ``alternative``: what the last of them changes, used instead if the first one
+        refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot
+        lower, ``replayed``: one that only a replay confirms, ``once``: what is paid only once (see
+        :class:`Draft`).
         """
         made, reasons, first = [], [], False
         for which, make in enumerate(fixes):
@@ -196,6 +198,7 @@ class Context:
             tuple(made),
             severity,
             unseen,
+            replayed,
             alternative if len(made) > 1 else None,
             once,
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -10,6 +12,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
+from warpline.wire.sites import Move, facts_of
 
 FileLine = tuple[str, int]
 
@@ -22,6 +25,65 @@ def host_to_device(cost: LineCost, *, pageable: bool) -> float:
         for kernel in cost.kernels
         if kernel.kind == "copy" and "HtoD" in kernel.name and word in kernel.name.lower()
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWait:
+    """Lines of a block whose copies from pinned memory the host waits for; times per step.
+
+    ``seen_ms``: as long as it was seen to wait, under the profiler or in the surveyed step, as far as that
+    can cost something: while the host waits, the device copies, or works on what is before the copy.
+    ``most_ms``: what it may cost at most, where nothing looks on.
+    """
+
+    costs: list[LineCost]  # what takes longest first
+    seen_ms: float
+    most_ms: float
+
+    @property
+    def places(self) -> tuple[FileLine, ...]:
+        return tuple(cost.place for cost in self.costs)
+
+
+def copy_waits(context: Context) -> Iterator[CopyWait]:
+    """The copies from pinned memory that the host waits for.
+
+    A profiler slows the host. The device is then done with what is before the copy when the host gets there,
+    and a wait that costs much takes next to no time. So does the survey, but less. No wait got shorter by
+    more than the step got longer.
+    """
+    steps, surveyed_ms = context.profile.steps, context.profile.facts.flags.surveyed_ms
+    known: set[FileLine] = set()
+    for first in context.profile.lines:
+        if first.place in known or not _waits_for_copy(context, first):
+            continue
+        beside = context.costs(moves_beside(context, first.place))
+        others = [cost for cost in beside if cost is not first and _waits_for_copy(context, cost)]
+        costs = [first, *others]
+        known.update(cost.place for cost in costs)
+        timed = [wait for cost in costs if (wait := _surveyed_ms(context, cost)) is not None]
+        looked_ms = surveyed_ms if timed and surveyed_ms is not None else steps.profiled_step_ms
+        waited = max(sum(cost.sync_ms for cost in costs), sum(timed))
+        copied = sum(host_to_device(cost, pageable=False) for cost in costs)
+        limit = max(copied, context.idle_ms())
+        most = min(waited + max(0.0, looked_ms - context.step_ms), limit)
+        yield CopyWait(costs, min(waited, limit), most)
+
+
+def _waits_for_copy(context: Context, cost: LineCost) -> bool:
+    if host_to_device(cost, pageable=False) <= 0:
+        return False
+    moves = [facts_of(Move, site) for site in context.sites(Move.KIND) if site.place == cost.place]
+    if moves:
+        return any(move.pinned and not move.non_blocking for move in moves)
+    return cost.sync_ms > 0
+
+
+def _surveyed_ms(context: Context, cost: LineCost) -> float | None:
+    """How long the moves of a line took in the surveyed step, where they were timed."""
+    sites = [site for site in context.sites(Move.KIND) if site.place == cost.place]
+    timed = [facts_of(Move, site).wait_ms for site in sites]
+    return sum(one for one in timed if one is not None) if any(one is not None for one in timed) else None
 
 
 def copied_to_host_unwaited(context: Context) -> bool:
@@ -52,7 +114,7 @@ def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits
     Raises Refused when no such call is found.
     """
     made: dict[str, Edits] = {}
-    places = list(dict.fromkeys(place for own in places for place in (own, *_beside(context, own))))
+    places = list(dict.fromkeys(place for own in places for place in (own, *moves_beside(context, own))))
     known: dict[int, bool] = {}
     for file, line in sorted(places):
         source = context.source(file)
@@ -78,7 +140,7 @@ def never_wait(context: Context, places: list[FileLine]) -> bool:
     return bool(found) and all(found)
 
 
-def _beside(context: Context, place: FileLine) -> list[FileLine]:
+def moves_beside(context: Context, place: FileLine) -> list[FileLine]:
     """Lines of the same block with a move to the same place, be it ever so quick."""
     source = context.source(place[0])
     moves = move_calls(source, place[1])

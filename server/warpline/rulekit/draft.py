@@ -25,6 +25,9 @@ class Draft(Placed):
     #: a short wait under the profiler nor a replay of that says that it costs nothing. Or this machine has
     #: no room for the fix. A replay that sees no gain makes it no prediction then, and hides nothing.
     unseen: bool = False
+    #: The cost is the most that the timing window allows, and only a replay tells what there is of it: where
+    #: none sees a gain there is no finding.
+    replayed: bool = False
     alternative: Change | None = None  # what the last fix changes, where that is something else
     #: What takes the time ("planning"), where it is paid once and not in every later step.
     once: str = ""

@@ -2,7 +2,9 @@
 
 ## What it does
 
-Finds copies from pinned memory to the device that the host waits for.
+Finds copies from pinned memory to the device that the host waits for. Under the profiler the host is slower,
+and such a wait can disappear. Then it is found if a replay of the step, with a host as fast as without the
+profiler, gains from its removal.
 
 ## Why is this slow
 
@@ -109,32 +111,46 @@ import libcst as cst
 
 from warpline.model.change import OverlapCopies
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, Source
-from warpline.rulekit.copies import host_to_device, move_calls, without_waiting
+from warpline.rulekit import Context, Draft, Refused, Rule, Source, ms
+from warpline.rulekit.copies import copy_waits, move_calls, without_waiting
 
 _FACTORIES = ("empty", "zeros", "ones", "full", "rand", "randn", "tensor", "empty_like", "zeros_like")
+
+
+_SEEN = (
+    "The host waits {spent} of each step ({share}) for a copy from pinned memory. With "
+    "non_blocking=True the copy would overlap with compute."
+)
+_UNSEEN = (
+    "The host waits here for a copy from pinned memory, and for all that the device still has to do before "
+    "it. Under the profiler, which slows the host, that is {wait} of each step; without it up to {spent} "
+    "({share}). With non_blocking=True the host would go on."
+)
 
 
 class BlockingHostCopy(Rule):
     area = "data"
     needs = ("kernels",)
+    covers = ("python-loop-over-tensor",)  # over tensors that are copied
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for cost in context.profile.lines:
-            copied = host_to_device(cost, pageable=False)
-            # The device copies meanwhile, or works on what is before the copy: what it is idle for is lost.
-            wait = min(cost.sync_ms, max(copied, context.idle_ms())) if copied > 0 else 0.0
-            if not context.matters(wait):
+        for wait in copy_waits(context):
+            seen = context.matters(wait.seen_ms)
+            spent = wait.seen_ms if seen else wait.most_ms
+            if not context.matters(spent):
                 continue
-            place = cost.place
+            place = wait.costs[0].place
             yield context.draft(
                 place,
-                "The host waits {spent} of each step ({share}) for a copy from pinned memory. With "
-                "non_blocking=True the copy would overlap with compute.",
-                context.spent("wait for the copy", wait),
-                cost_ms=wait,
-                change=OverlapCopies((place,)),
+                _SEEN if seen else _UNSEEN,
+                {
+                    **context.spent("wait for the copy", spent),
+                    **({} if seen else {"wait": ms("wait under the profiler", wait.seen_ms)}),
+                },
+                cost_ms=spent,
+                change=OverlapCopies(wait.places),
                 fixes=[partial(_fix, context, place)],
+                replayed=not seen,
             )
 
 

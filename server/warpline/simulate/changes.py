@@ -86,18 +86,16 @@ class Changed:
                 return timeline
 
     def _overlap_copies(self, timeline: Timeline, change: OverlapCopies) -> Timeline:
-        here = timeline.copies & self.at(timeline.place, change.places)
+        lines = self.at(timeline.place, change.places)
+        here = timeline.copies & lines
         copied = np.repeat(here, np.diff(timeline.first))
-        call = _typical(timeline, LAUNCH)
+        # The call of a copy waits for it: the trace has a sync on the same line for that.
+        waits = lines & _after(here) & (timeline.kind == SYNC)
+        shortest = np.where(here, _typical(timeline, LAUNCH), np.where(waits, 0.0, np.inf))
         return replace(
             timeline,
-            host_ns=np.where(here, np.minimum(timeline.host_ns, call), timeline.host_ns),
-            # The call of a pageable copy waits for the copy: the trace has a sync on the same line for it.
-            kind=np.where(
-                self.at(timeline.place, change.places) & _after(here) & (timeline.kind == SYNC),
-                WORK,
-                timeline.kind,
-            ),
+            host_ns=np.minimum(timeline.host_ns, shortest),
+            kind=np.where(waits, WORK, timeline.kind),
             kernel_ns=np.where(copied, timeline.kernel_ns / change.rate_factor, timeline.kernel_ns),
             blocking=timeline.blocking & ~copied,
         )

@@ -97,6 +97,7 @@ class Move:
     non_blocking: bool | None = None
     pinned: bool | None = None
     calls: int | None = None
+    wait_ms: float | None = None  # in the calls that wait, in a step that ran without the profiler
 
 
 @dataclass(frozen=True)

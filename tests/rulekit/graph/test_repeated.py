@@ -98,6 +98,12 @@ def tensors_that_are_no_pieces() -> Any:
     return [torch.tanh(row) for row in rows]
 
 
+def pieces_of_different_tensors() -> Any:
+    columns = [torch.randn(64) for _ in range(12)]
+    batch = [column[8:16] for column in columns]  # above
+    return [torch.tanh(column) for column in batch]
+
+
 def one_layer_for_each_label() -> Any:
     return [LAYERS[k](ROWS[k == LABELS]) for k in range(12)]
 
@@ -128,6 +134,7 @@ def few() -> Any:
         a_scan_over_pieces,
         few_pieces,
         tensors_that_are_no_pieces,
+        pieces_of_different_tensors,
     ],
 )
 def test_other_loops(act: Callable[[], Any]) -> None:

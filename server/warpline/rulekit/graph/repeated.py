@@ -47,12 +47,15 @@ def _differs_by_number(nodes: list[Node]) -> bool:
 
 
 def _differs_by_piece(graph: Graph, nodes: list[Node]) -> bool:
-    taken = set()
+    """Whether each gets another piece, and all get one of the same tensor: rows of different tensors, such as
+    the columns of a table, are no rows of one that could be worked on at once."""
+    taken, wholes = set(), []
     for node in nodes:
         origins = (graph.origin(value, MOVED) for value in node.inputs)
         pieces = [one for one in origins if one in graph.producer and graph.producer[one].name in _PIECES]
         taken.add(tuple(pieces))
-    return () not in taken and len(taken) == len(nodes)
+        wholes.append({graph.origin(one, MOVED, _PIECES) for one in pieces})
+    return () not in taken and len(taken) == len(nodes) and bool(set.intersection(*wholes))
 
 
 def _has_layers(graph: Graph, nodes: list[Node]) -> bool:

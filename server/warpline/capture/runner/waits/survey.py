@@ -192,7 +192,9 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
             return
         size = source.numel() * source.element_size()
         pinned = source.is_pinned() if self.torch.cuda.is_available() else False
-        self._count("to", None, {"non_blocking": not waits, "pinned": pinned}, size)
+        known = self._count("to", None, {"non_blocking": not waits, "pinned": pinned}, size)
+        if waits and known is not None:
+            known["wait_ms"] = known.get("wait_ms", 0.0) + took_ns / 1e6
         made = self._known(source)
         if made is not None:
             facts = {"device": "cpu", "to": str(result.device), "op": made.factory}
@@ -208,14 +210,15 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         facts: dict[str, Any],
         size: int | None = None,
         place: Location | None = None,
-    ) -> None:
+    ) -> dict[str, Any] | None:
         place = place or self.place(sys._getframe(1))
         if place is None:
-            return
+            return None
         known = self.sites.setdefault((kind, place, what), {**facts, "calls": 0})
         known["calls"] += 1
         if size is not None:
             known["bytes"] = known.get("bytes", 0) + size
+        return known
 
     def found(self) -> list[dict[str, Any]]:
         """The sites of what was seen, each with the other lines that use it."""
