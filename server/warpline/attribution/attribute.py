@@ -152,6 +152,8 @@ def _rows(
             syncs=float(costs.syncs[row]),
             loader_ms=float(costs.loader[row]),
             gc_ms=float(costs.gc[row]),
+            traceback_ms=float(costs.tracebacks[row]),
+            check_ms=float(costs.checks[row]),
             copy_ms=float(device["copy"][row]),
             communication_ms=float(device["communication"][row]),
             calls=float(costs.calls[row]),

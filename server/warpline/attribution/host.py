@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.attribution import anomaly
 from warpline.attribution.accounting import Account, less
 from warpline.attribution.allocator import allocator_calls
 from warpline.attribution.marks import loader_spans
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import overlay, union
 from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
-from warpline.trace.columns import Floats, Ints, Trace
+from warpline.trace.columns import Floats, Ints, Trace, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +21,9 @@ class HostCosts:
     """Milliseconds per step by line number, scaled to the unprofiled step. Counts per step: ``calls``,
     ``syncs`` (calls that wait for the device) and ``allocations`` (allocator calls into the driver).
 
-    ``sync``, ``loader``, ``gc`` and ``allocator`` are parts of ``cpu``. If the host runs ahead of the device,
-    the sum of ``cpu`` over lines is less than the step: the difference is the host's lead at the end of the
-    capture.
+    ``sync``, ``loader``, ``gc``, ``allocator``, ``tracebacks`` and ``checks`` are parts of ``cpu``. If the
+    host runs ahead of the device, the sum of ``cpu`` over lines is less than the step: the difference is the
+    host's lead at the end of the capture.
     """
 
     cpu: Floats
@@ -30,6 +31,8 @@ class HostCosts:
     syncs: Floats
     loader: Floats
     gc: Floats
+    tracebacks: Floats  # stored by anomaly detection
+    checks: Floats  # of gradients for NaN, by anomaly detection
     calls: Floats
     allocator: Floats
     allocations: Floats
@@ -66,6 +69,9 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
         syncs=scene.by_line(scene.placed.line[waits], np.ones(int(waits.sum()))) / trace.steps,
         loader=_loading(scene, cpu),
         gc=np.minimum(_within(scene, *_collections(trace)) * scale, cpu),
+        # Nothing is recorded meanwhile, so they take as long as without the profiler.
+        tracebacks=np.minimum(_within(scene, *anomaly.tracebacks(trace)) / trace.steps / 1e6, cpu),
+        checks=np.minimum(_checks(scene, accounted), cpu),
         calls=_calls(scene) / trace.steps,
         allocator=np.minimum(allocator, cpu),
         allocations=scene.by_line(scene.placed.line[allocates], np.ones(int(allocates.sum()))) / trace.steps,
@@ -79,6 +85,17 @@ def _loading(scene: Scene, cpu: Floats) -> Floats:
     part = _within(scene, *loader_spans(scene.trace, scene.trace.main))
     share: Floats = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
     return cpu * share
+
+
+def _checks(scene: Scene, accounted: Account) -> Floats:
+    """Host time of the checks for NaN; on a device with the waits in them."""
+    trace, host = scene.trace, scene.trace.host
+    inside = anomaly.checks(trace)
+    if not trace.on_gpu:
+        return scene.by_line(scene.placed.line[inside], accounted.op_ms[inside])
+    outer = inside & ~take(inside, host.parent, missing=False) & scene.begun(host.start_ns)
+    length = (host.end_ns - host.start_ns)[outer]
+    return scene.by_line(scene.placed.line[outer], length) * accounted.host_scale
 
 
 def _within(scene: Scene, start: Ints, end: Ints) -> Floats:

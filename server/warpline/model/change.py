@@ -155,6 +155,13 @@ class FuseOptimizer:
 
 
 @dataclass(frozen=True, slots=True)
+class NoAnomalyDetection:
+    """Autograd stores no traceback for its nodes, and does not look for NaN in gradients, at ``places``."""
+
+    places: Places = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LargerBatch:
     """A step has ``factor`` times as many samples. The result is the time per present batch."""
 
@@ -197,6 +204,7 @@ Change = (
     | RemoveLaunches
     | CompiledCalls
     | FuseOptimizer
+    | NoAnomalyDetection
     | LargerBatch
     | Scale
     | Together

@@ -94,6 +94,8 @@ class LineCost(Placed):
     syncs: float = 0.0  # calls that wait for the device, per step
     loader_ms: float = 0.0  # part of idle/cpu: the host waited for the next batch here, or loaded it
     gc_ms: float = 0.0
+    traceback_ms: float = 0.0  # part of cpu: anomaly detection stored tracebacks
+    check_ms: float = 0.0  # part of cpu: it looked for NaN in gradients
     copy_ms: float = 0.0  # device time of copies, part of device_ms
     communication_ms: float = 0.0  # device time of collectives, part of device_ms
     calls: float = 0.0

@@ -2,13 +2,14 @@
 
 ## What it does
 
-Finds `torch.autograd.set_detect_anomaly(True)` (or `detect_anomaly()`) by the checks for NaN that it
-adds to the backward pass.
+Finds `torch.autograd.set_detect_anomaly(True)` (or `detect_anomaly()`) by what it adds to the step: the
+tracebacks that it stores in the forward pass, and the checks for NaN in the backward pass.
 
 ## Why is this slow
 
-After each backward operation, its gradients are checked for NaN. The host reads the result, and waits
-for the device each time. In the forward pass, each operation stores a Python traceback.
+In the forward pass, each operation stores a Python traceback, which takes as long as launching ten
+operations. After each backward operation, its gradients are checked for NaN. The host reads the result, and
+waits for the device each time.
 
 ## Example
 
@@ -18,8 +19,7 @@ import torch
 
 torch.autograd.set_detect_anomaly(True)  #> found
 for images, labels in loader:
-    loss = model(images, labels)  #> cost device_ms=20 cpu_ms=16
-    #^ op aten::isnan phase=backward count=90 cpu_ms=4; op aten::any phase=backward count=90 cpu_ms=3
+    loss = model(images, labels)  #> cost device_ms=20 cpu_ms=36 traceback_ms=20 check_ms=7
     loss.backward()
 ```
 
@@ -44,7 +44,7 @@ import torch
 
 torch.autograd.set_detect_anomaly(False)
 for images, labels in loader:
-    loss = model(images, labels)  #> cost device_ms=20; op aten::isnan phase=backward count=1 cpu_ms=4
+    loss = model(images, labels)  #> cost device_ms=20 check_ms=1; op aten::isnan phase=backward count=1
 ```
 
 The script checks for NaN itself, without anomaly detection:
@@ -74,15 +74,12 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale
-from warpline.model.profile import LineCost
+from warpline.model.change import NoAnomalyDetection
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit.message import ms, percent
 from warpline.rulekit.origins import argument_origin
 from warpline.syntax.source import Source
-
-#: What autograd calls to look for NaN after each backward function.
-CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::is_nonzero", "aten::item", "aten::ne")
 
 
 class AnomalyDetectionOn(Rule):
@@ -90,28 +87,35 @@ class AnomalyDetectionOn(Rule):
     tags = ("unnecessary",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        if not context.profile.facts.flags.anomaly_mode:
+        facts = context.profile.facts
+        if not facts.flags.anomaly_mode:
             return
-        costs = [cost for cost in context.profile.lines if _checking(cost) > 0]
-        spent = sum(_checking(cost) for cost in costs)
-        if not context.matters(spent):
+        costs = [cost for cost in context.profile.lines if cost.check_ms + cost.traceback_ms > 0]
+        checks = sum(cost.check_ms for cost in costs)
+        stored = sum(cost.traceback_ms for cost in costs)
+        if not context.matters(checks + stored):
             return
-        hottest = max(costs, key=_checking)
-        cause = hottest.place
+        hottest = max(costs, key=lambda cost: cost.check_ms + cost.traceback_ms)
         found = _switch(context)
+        said = "Anomaly detection is on: it takes {share} of each step, {checks} to check gradients for NaN"
+        evidence = {
+            "share": percent("anomaly detection", context.share(checks + stored)),
+            "checks": ms("NaN checks", checks),
+        }
+        if facts.traceback_ns is None:  # recorded before they were
+            said += ". The Python traceback that it stores for each operation comes on top."
+        else:
+            said += " and {stored} to store a Python traceback for each operation."
+            evidence["stored"] = ms("tracebacks", stored)
         yield context.draft(
-            _site(context, found) or cause,
-            "Anomaly detection is on: checking every gradient for NaN takes {spent} of each step ({share}).",
-            context.spent("NaN checks", spent),
-            cause=cause,
-            cost_ms=spent,
-            change=_change(costs, spent),
+            _site(context, found) or hottest.place,
+            said,
+            evidence,
+            cause=hottest.place,
+            cost_ms=checks + stored,
+            change=NoAnomalyDetection(tuple(cost.place for cost in costs)),
             fixes=[partial(_fix, context, found)],
         )
-
-
-def _checking(cost: LineCost) -> float:
-    return sum(op.cpu_ms for op in cost.ops if op.phase == "backward" and op.outer and op.name in CHECKS)
 
 
 def _switch(context: Context) -> tuple[Source, cst.Call] | None:
@@ -123,16 +127,6 @@ def _switch(context: Context) -> tuple[Source, cst.Call] | None:
         if first is None or source.literal(first.value) is not False:
             return source, call
     return None
-
-
-def _change(costs: list[LineCost], spent: float) -> Scale:
-    """The part of those lines' time that the checks are, gone from host and device alike.
-
-    An estimate: the stack that each forward operator stores for the error message is in no operator of its
-    own, so what that costs is not known.
-    """
-    left = 1 - min(1.0, spent / max(sum(cost.step_ms for cost in costs), spent))
-    return Scale(tuple(cost.place for cost in costs), device=left, host=left, assumed=True)
 
 
 def _site(context: Context, found: tuple[Source, cst.Call] | None) -> tuple[str, int] | None:

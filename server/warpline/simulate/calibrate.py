@@ -301,19 +301,31 @@ def by_line(timeline: Timeline, places: Places, profile: Profile) -> Timeline:
     """Scale the host time of each line to the cost that attribution gives it.
 
     Line events slow pure Python down far more than operators. Attribution corrects this with samples taken
-    without line events. Only on a CPU: there a line's cost is its host time.
+    without line events. Only on a CPU: there a line's cost is its host time. Tracebacks are not slowed down
+    by records, so they keep their time as long as the line's cost has room for it.
     """
     if timeline.has_kernels:
         return timeline
     costs = {cost.place: cost.step_ms for cost in profile.lines}
     costs["", 0] = profile.unattributed.step_ms
+    stored = np.bincount(timeline.place, timeline.traceback_ns, len(places.lines))
     seen = np.bincount(timeline.place, timeline.host_ns, len(places.lines))
     known = np.array([costs.get(place, -1.0) for place in places.lines]) * 1e6 * timeline.steps
     usable = (known >= 0) & (seen > 0)
     # Lines that attribution does not list get the mean factor.
     usual = known[usable].sum() / seen[usable].sum() if usable.any() else 1.0
     factor = np.where(usable, known / np.maximum(seen, 1.0), usual)
-    return replace(timeline, host_ns=timeline.host_ns * factor[timeline.place])
+    room = usable & (stored > 0) & (known > stored) & (seen > stored)
+    factor = np.where(room, (known - stored) / np.maximum(seen - stored, 1.0), factor)
+    kept = timeline.traceback_ns * np.where(room, 1.0, factor)[timeline.place]
+    others = (timeline.host_ns - timeline.traceback_ns) * factor[timeline.place]
+    return replace(timeline, host_ns=others + kept, traceback_ns=kept)
+
+
+def with_tracebacks(timeline: Timeline, clock: Clock) -> Timeline:
+    """Tracebacks take as long as without the profiler, so the clock's scale is not theirs."""
+    stored = np.minimum(timeline.traceback_ns / clock.host, timeline.host_ns)
+    return replace(timeline, traceback_ns=stored)
 
 
 def _solve(value: Callable[[float], float], wanted: float, low: float, high: float) -> float:

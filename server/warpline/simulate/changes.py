@@ -14,6 +14,7 @@ from warpline.model.change import (
     Fuse,
     FuseOptimizer,
     LargerBatch,
+    NoAnomalyDetection,
     OverlapCopies,
     RemoveLaunches,
     RemoveSyncs,
@@ -78,6 +79,8 @@ class Changed:
                 return self._remove_launches(timeline, change)
             case CompiledCalls():
                 return self._compiled_calls(timeline, change)
+            case NoAnomalyDetection():
+                return self._no_anomaly_detection(timeline, change)
             case LargerBatch():
                 return self._larger_batch(timeline, change)
             case Scale():
@@ -227,6 +230,18 @@ class Changed:
         here = self.at(timeline.place, change.places) & (timeline.kind != LOADER) & (timeline.kind != SYNC)
         added = compiled.call_ns(timeline, here, change, self._launch_ns)
         return replace(timeline, host_ns=timeline.host_ns + added)
+
+    def _no_anomaly_detection(self, timeline: Timeline, change: NoAnomalyDetection) -> Timeline:
+        here = self.at(timeline.place, change.places)
+        checks = here & timeline.checks
+        left = np.maximum(timeline.host_ns - np.where(here, timeline.traceback_ns, 0.0), 0.0)
+        made = replace(
+            timeline,
+            host_ns=np.where(checks, 0.0, left),
+            traceback_ns=np.where(here, 0.0, timeline.traceback_ns),
+            kind=np.where(checks & (timeline.kind == SYNC), WORK, timeline.kind),
+        )
+        return without(made, timeline.kernel_checks & self.at(timeline.kernel_place, change.places))
 
     def _larger_batch(self, timeline: Timeline, change: LargerBatch) -> Timeline:
         grown: Floats = np.maximum(

@@ -14,6 +14,7 @@ from warpline.model.change import (
     LargerBatch,
     LoaderWorkers,
     MatmulRate,
+    NoAnomalyDetection,
     RemoveLaunches,
     Replace,
     Scale,
@@ -62,6 +63,7 @@ class Simulation:
             quick_ns = float(np.quantile(timed, QUICK))
             quickest = (quick_ns, calibrate.uninterrupted(trace, self._timeline, quick_ns))
         self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts, quickest)
+        self._timeline = calibrate.with_tracebacks(self._timeline, self._clock)
 
     @property
     def replayed_ms(self) -> float:
@@ -87,7 +89,9 @@ class Simulation:
         bound = speedup > GAINS and (at_most or self._clock.host == calibrate.LEAST)
         # The compiler's output cannot be predicted.
         guessed = any(
-            isinstance(one, (RemoveLaunches, CompiledCalls)) or (isinstance(one, Scale) and one.assumed)
+            isinstance(one, (RemoveLaunches, CompiledCalls))
+            or (isinstance(one, Scale) and one.assumed)
+            or (isinstance(one, NoAnomalyDetection) and self._trace.facts.traceback_ns is None)
             for one in parts
         )
         return Predicted(step_ns / 1e6, speedup, "bound" if bound else "estimate" if guessed else "simulated")

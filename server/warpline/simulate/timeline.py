@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from warpline.attribution import anomaly
 from warpline.attribution.around import Around, around
 from warpline.attribution.waits import blocking_copies
 from warpline.simulate.waits import Hold, Kernel, holds
@@ -50,6 +51,8 @@ class Timeline:
     step: Ints
     backward: Bools
     copies: Bools  # the segment queues a copy
+    traceback_ns: Floats  # part of ``host_ns``: anomaly detection stores tracebacks
+    checks: Bools  # it looks for NaN in a gradient, for anomaly detection
     first: Ints  # kernels of segment i are first[i]:first[i + 1]
     kernel: Ints  # row of ``trace.kernels``
     kernel_ns: Floats
@@ -63,6 +66,7 @@ class Timeline:
     kernel_bytes: Ints
     kernel_name: Ints  # index into ``trace.names``
     kernel_shape: Ints  # index into ``trace.launch_shapes``
+    kernel_checks: Bools  # it looks for NaN in a gradient, for anomaly detection
     blocking: Bools  # the call returns when the kernel (a pageable copy) is done
     holds: Mapping[Kernel, Hold]  # by stream and kernel_start: kernels delayed by waits between streams
     steps: int
@@ -84,6 +88,7 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
     between = places.of_location[records[1][_last(records[0], start)]]
     place = np.where(span >= 0, take(placed, span), between)
     known = places.around or around(trace)
+    checking = anomaly.checks(trace)
     op = take(known.op, span)
     loader = _inside(trace, start)
     waits = trace.names.containing("ynchronize")
@@ -118,6 +123,8 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
         step=step,
         backward=take(known.backward, op, missing=False),
         copies=copies,
+        traceback_ns=anomaly.within(bounds[:-1], bounds[1:], anomaly.tracebacks(trace)),
+        checks=take(checking, span, missing=False),
         first=first,
         kernel=by,
         kernel_ns=(kernels.end_ns - kernels.start_ns)[by].astype(np.float64),
@@ -131,6 +138,7 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
         kernel_bytes=kernels.bytes[by],
         kernel_name=kernels.name[by],
         kernel_shape=kernels.shape[by],
+        kernel_checks=take(checking, launch, missing=False),
         blocking=blocking_copies(trace)[by],
         holds=holds(trace, stream),
         steps=trace.steps,
@@ -207,8 +215,12 @@ def beginning(timeline: Timeline, count: int) -> Timeline:
     return replace(kept, first=kept.first[: count + 1], steps=1, **columns)
 
 
-SEGMENT_COLUMNS = ("start_ns", "host_ns", "kind", "place", "op", "work", "step", "backward", "copies")
+SEGMENT_COLUMNS = (
+    *("start_ns", "host_ns", "kind", "place", "op", "work", "step", "backward", "copies", "traceback_ns"),
+    "checks",
+)
 KERNEL_COLUMNS = (
     *("kernel", "kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op"),
-    *("kernel_backward", "kernel_step", "kernel_bytes", "kernel_name", "kernel_shape", "blocking"),
+    *("kernel_backward", "kernel_step", "kernel_bytes", "kernel_name", "kernel_shape", "kernel_checks"),
+    "blocking",
 )

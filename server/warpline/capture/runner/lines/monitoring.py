@@ -103,6 +103,13 @@ class Monitoring:
     def enter_thread(self, frame: FrameType | None = None) -> None:
         """Nothing to do: ``sys.monitoring`` watches all threads."""
 
+    def pause(self) -> bool:
+        """Nothing to do: code of libraries runs as quickly while lines are recorded."""
+        return False
+
+    def resume(self) -> None:
+        """Nothing to do either."""
+
     def stop(self) -> list[str]:
         """End all of it. Returns notes about what could not be recorded: none here."""
         monitoring = _monitoring

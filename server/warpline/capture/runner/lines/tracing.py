@@ -145,17 +145,27 @@ class Tracing:
         self.entered.clear()
         return notes
 
-    def _pause(self, number: int) -> bool:
-        """Switch our trace function off in this thread, unless it calls another one as well."""
+    def pause(self) -> bool:
+        """Switch our trace function off in this thread, unless it calls another one as well. Whether it is
+        off now and was not before."""
         trace, theirs = self.entered.get(threading.get_ident(), (None, None))
-        if self.running and trace is not None and theirs is None and sys.gettrace() is trace:
-            sys.settrace(None)
+        if not self.running or trace is None or theirs is not None or sys.gettrace() is not trace:
+            return False
+        sys.settrace(None)
         return True
 
-    def _resume(self, number: int) -> bool:
+    def resume(self) -> None:
+        """Switch it on again where it is off."""
         trace, theirs = self.entered.get(threading.get_ident(), (None, None))
         if self.running and trace is not None and theirs is None and sys.gettrace() is None:
             sys.settrace(trace)
+
+    def _pause(self, number: int) -> bool:
+        self.pause()
+        return True
+
+    def _resume(self, number: int) -> bool:
+        self.resume()
         return True
 
     def _first_in_thread(self, frame: FrameType, event: str, argument: Any) -> Any:

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from time import time_ns
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, List, Tuple
 
 from ....wire.control import Purpose
 from ....wire.inside import INSIDE_PAIRS, INSIDE_TABLE
@@ -19,6 +19,7 @@ from ..inside.locations import LibraryLines
 from ..lines import events, loops
 from ..lines.checkpoints import Checkpoints, EngineThreads
 from ..lines.marks import LineMarks
+from ..waits.tracebacks import Tracebacks
 from ..waits.wakes import Wakes
 from .appended import append
 from .calibration import library_record_ns, line_record_ns
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from ..device.usermarks import UserMarks
     from ..lines.locations import Locations
     from ..texts import Texts
+
+#: Lines, library lines, waits, tracebacks.
+Records = Tuple[bytes, bytes, List[Tuple[int, int, int, int]], List[Tuple[int, int]]]
 
 
 class Recorder:
@@ -54,6 +58,7 @@ class Recorder:
         self.engine_threads = EngineThreads(self._enter_thread)
         self.quiet = Quiet()
         self.wakes = Wakes()
+        self.tracebacks = Tracebacks()
         self.user_marks = user_marks
         self.texts = texts
         self.line_marks: LineMarks | None = None
@@ -63,8 +68,8 @@ class Recorder:
         self.events = False  # the next recording also keeps when operators began, which costs more
         self.saved = False  # its trace was written
         #: Of the recordings before this one, if a long capture is written in several: lines, library lines,
-        #: waits. This one's times are moved back by so many ns, as if there had been no pause.
-        self.before: list[tuple[bytes, bytes, list[tuple[int, int, int, int]]]] = []
+        #: waits, tracebacks. This one's times are moved back by so many ns, as if there had been no pause.
+        self.before: list[Records] = []
         self.earlier_ns = self.before_ns = 0  # that of the last of those
         self.running = False
         self.loops: list[loops.Loop] = []  # quick loops, recorded only at their start and end
@@ -154,6 +159,7 @@ class Recorder:
         self.engine_threads.install()
         self.user_marks.recording = True
         self.wakes.start()
+        self.tracebacks.start(self.lines)
         if self.control.request.nvtx:
             self._mark_lines()
         self.lines.start()
@@ -180,6 +186,7 @@ class Recorder:
         self.step(None)
         self.user_marks.recording = False
         self.wakes.stop()
+        self.tracebacks.stop()
         self.checkpoints.remove()
         self.engine_threads.remove()
         self.recording.stop()
@@ -197,6 +204,7 @@ class Recorder:
         if self.lines.running:
             self.lines.stop()
         self.wakes.stop()
+        self.tracebacks.stop()
 
     def save(self) -> int:
         """Write the trace of what was captured; returns its size in bytes."""
@@ -224,7 +232,7 @@ class Recorder:
     def only_before(self) -> None:
         """Discard this recording; the run is made of those before it."""
         self.discard()
-        self.wakes.waits = []
+        self.wakes.waits, self.tracebacks.spans = [], []
         self.earlier_ns = self.before_ns
         self.saved = True
 
@@ -232,20 +240,21 @@ class Recorder:
         """The capture begins from its first step again."""
         self.before, self.earlier_ns = [], 0
 
-    def _records(self) -> tuple[bytes, bytes, list[tuple[int, int, int, int]]]:
-        """Lines, library lines and waits of this recording."""
+    def _records(self) -> Records:
+        """Lines, library lines, waits and tracebacks of this recording."""
         loops.share_out(self.loops, self.locations)
         by = self.earlier_ns
         self.locations.move_back(by)
         waits = [(begin - by, end - by, thread, waker) for begin, end, thread, waker in self.wakes.waits]
-        return self.locations.packed(), self.locations.packed_library(), waits
+        tracebacks = [(begin - by, end - by) for begin, end in self.tracebacks.spans]
+        return self.locations.packed(), self.locations.packed_library(), waits, tracebacks
 
     def write(self, manifest: dict[str, Any], facts: dict[str, Any]) -> None:
         """The whole run folder; ``manifest`` and ``facts`` are what only the session knows."""
         path = self.control.folder
         if not self.saved:
             self.save()
-        lines, library, waits = zip(*self.before, self._records())
+        lines, library, waits, tracebacks = zip(*self.before, self._records())
         folder.write_bytes(path, LINES, b"".join(lines))
         folder.write_bytes(path, INSIDE_PAIRS, b"".join(library))
         folder.write(path, INSIDE_TABLE, self.library.as_dict())
@@ -264,6 +273,7 @@ class Recorder:
         library_cost = library_record_ns(self.torch, type(self.lines), line_cost)
         costs = {
             "thread_waits": [wait for some in waits for wait in some],
+            "traceback_ns": [span for some in tracebacks for span in some],
             "line_record_ns": line_cost,
             "library_record_ns": library_cost,
             **self.operator_cost.facts(),
