@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -78,6 +79,27 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
     return Target(
         place, [partial(of_one_pass, context, fix) for fix in fixes], once and (alone or bool(models)), alone
     )
+
+
+def target_made(site: Site, source: Source) -> Target:
+    """The one model of a class of the script's own whose ``forward`` the steps run, by where it was made."""
+    return Target(site.place, [partial(_compile_made, site, source)], promised=True, graphs=False)
+
+
+def _compile_made(site: Site, source: Source) -> Fix:
+    statement = source.statement_at(site.line)
+    assignment = (
+        next(iter(source.nodes(cst.Assign, within=statement)), None) if statement is not None else None
+    )
+    targets = [source.code(item.target) for item in assignment.targets] if assignment is not None else []
+    if statement is None or len(targets) != 1 or not re.fullmatch(r"[\w.]+", targets[0]):
+        raise Refused("the model is not given a name where it is made: call its `compile()`")
+    line = _OF_OTHERS.format(model=targets[0])
+    if line in source.text:
+        raise Refused("the script already does this")
+    edits = Edits(source)
+    edits.insert_after(statement, line)
+    return edits.fix("Compile the model", "unsafe")
 
 
 def differentiates_twice(context: Context) -> bool:

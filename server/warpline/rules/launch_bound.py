@@ -3,7 +3,8 @@
 ## What it does
 
 Finds steps with short kernels in which the device is idle while the host launches them. The fix is
-`torch.compile`, or CUDA graphs for code that is already compiled (`mode="reduce-overhead"`).
+`torch.compile`, or CUDA graphs for code that is already compiled (`mode="reduce-overhead"`). In a script that
+trains nothing, the one model whose code launches most is compiled where it was made.
 
 ## Why is this slow
 
@@ -267,6 +268,7 @@ from functools import partial
 from warpline.model.change import Change, CompiledCalls, RemoveLaunches, Replace, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
+from warpline.rulekit.calling import model_born
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     compiled_for_nothing,
@@ -275,6 +277,7 @@ from warpline.rulekit.compiling import (
     is_compiled,
     set_option,
     target,
+    target_made,
 )
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
@@ -282,10 +285,12 @@ from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.saving import Spent
 from warpline.wire.probing import COMPILED
 from warpline.wire.run import Site
-from warpline.wire.sites import Compile, facts_of
+from warpline.wire.sites import Compile, Module, facts_of
 
 #: Busier than this, launching is not what the step waits for.
 _BUSY_PERCENT = 80.0
+#: A model whose code has so much of the launching is worth compiling alone.
+_MOSTLY = 0.5
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
 
@@ -323,6 +328,10 @@ class LaunchBound(Rule):
             return
         hottest = idle.hottest
         aim = target(context, every)
+        if not every and compiled is None:
+            born, inside = _only_model(context, idle)
+            if born is not None and inside.total >= _MOSTLY * total:
+                idle, aim, total = inside, target_made(born, context.source(born.file)), inside.total
         place = aim.place or launched_at(context, idle, hottest)
         if nothing is not None and step is not None:
             place = step.source.place(nothing)
@@ -366,6 +375,14 @@ class LaunchBound(Rule):
             fixes=aim.fixes if compiled is None else [partial(_graph, context, compiled)],
             alternative=graphs if aim.promised and aim.graphs else None,
         )
+
+
+def _only_model(context: Context, idle: Spent) -> tuple[Site | None, Spent]:
+    """Where the one model was made in whose code the most is launched, and what of ``idle`` is there."""
+    born = model_born(context, idle.hottest)
+    if born is None or (facts_of(Module, born).count or 1) > 1:
+        return None, idle
+    return born, Spent((cost for cost in idle if model_born(context, cost) == born), idle.__getitem__)
 
 
 def _graph(context: Context, site: Site) -> Fix:

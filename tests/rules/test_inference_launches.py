@@ -1,0 +1,75 @@
+"""launch-bound in scripts that train nothing: the one model is compiled where it was made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.annotated import FILE, read_example, texts
+from warpline.model.change import Change, Replace
+from warpline.rulekit import Context, Draft
+from warpline.rules.launch_bound import LaunchBound
+from warpline.text.edits import apply
+
+CODE = """\
+#> steps step_ms=40 device_busy_percent=20
+class Ranker(nn.Module):
+    def forward(self, x):
+        x = self.first(x)
+        #^ cost step_ms=18 device_ms=3 idle_ms=15 cpu_ms=18 launches=900
+        return self.second(x)
+        #^ cost step_ms=15 device_ms=3 idle_ms=12 cpu_ms=15 launches=900
+
+ranker = Ranker(96).cuda().eval()
+#^ {site}
+with torch.inference_mode():
+    for x in requests:
+        answer = ranker(x)  #> cost step_ms=1 cpu_ms=1
+        kept = answer.softmax(-1).topk(5)
+        #^ cost step_ms=6 device_ms=3 idle_ms={idle} cpu_ms=6 launches=20
+"""
+
+
+def found(idle: float = 3.0, site: str = "site module type=__main__.Ranker") -> tuple[str, list[Draft]]:
+    example = read_example(CODE.format(site=site, idle=idle))
+    profile = example.profile
+    lines = []
+    for cost in profile.lines:
+        inside = cost.line < 10
+        function = "Ranker.forward" if inside else "<module>"
+        calls = ((FILE, "Ranker.forward"),) if "ranker(x)" in example.text.splitlines()[cost.line - 1] else ()
+        lines.append(replace(cost, function=function, called=calls))
+    context = Context(replace(profile, lines=tuple(lines)), texts(example))
+    return example.text, list(LaunchBound().find(context))
+
+
+def promised(change: Change | None) -> set[tuple[str, int]]:
+    assert isinstance(change, Replace)
+    return set(change.places)
+
+
+def test_the_model_is_compiled_where_it_is_made() -> None:
+    text, (draft,) = found()
+    (fix,) = draft.fixes
+    assert "ranker = Ranker(96).cuda().eval()\nranker.compile()" in apply(text, fix.edits)
+    lines = text.splitlines()
+    assert {lines[line - 1].strip() for _, line in promised(draft.change)} == {
+        "x = self.first(x)",
+        "return self.second(x)",
+    }
+    assert draft.saving_ms == pytest.approx(27.0)
+
+
+def test_what_the_model_does_not_launch_is_not_promised() -> None:
+    _, (draft,) = found(idle=40.0)
+    assert draft.change is None
+    assert not draft.fixes
+
+
+@pytest.mark.parametrize(
+    "site", ["site module type=__main__.Ranker count=4", "site module type=__main__.Other"]
+)
+def test_of_several_models_or_one_made_elsewhere_nothing_is_said(site: str) -> None:
+    _, (draft,) = found(site=site)
+    assert draft.change is None
