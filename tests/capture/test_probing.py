@@ -74,6 +74,7 @@ QUESTIONS = (
         for words in (("cast",), ("cast", "wide"), ("cast", "mixed"), ("mixed",), ("wide",))
     ),
     Question("cross_entropy", (Tensor((16, 10)),), ("one_hot",), backward=True),
+    Question("cross_entropy", (Tensor((4, 4, 10)),), ("one_hot", "smooth"), backward=True),
     Question("cross_entropy", (Tensor((16, 10)),), ("by_hand",), backward=True),
     Question("attention", HEADS, ("causal",), backward=True),
     Question("attention", HEADS, ("mask",)),

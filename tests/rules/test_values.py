@@ -106,6 +106,46 @@ class Norm(nn.Module):
     assert not draft.fixes and "are not vectors" in draft.message
 
 
+SMOOTHED = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Module(nn.Module):
+    def __init__(self, smoothing=0.1):
+        super().__init__()
+        self.smoothing = smoothing
+
+    def forward(self, scores, target):
+        classes = scores.size(-1)
+        shares = F.softmax(scores.float(), dim=-1)  #> cost cpu_ms=5; op aten::_softmax shapes=[SHAPE]
+        truth = F.one_hot(target, classes).float()  #> cost cpu_ms=2
+        truth = truth * (1.0 - self.smoothing) + self.smoothing / classes  #> cost cpu_ms=2
+        return -(truth * torch.log(shares + 1e-9)).sum(dim=-1).mean()  #> cost cpu_ms=5
+"""
+
+
+@pytest.mark.parametrize("shape", [(12, 7), (3, 4, 7)])
+def test_a_cross_entropy_over_the_last_of_more_dimensions_is_flattened(shape: tuple[int, ...]) -> None:
+    example = read_example(SMOOTHED.replace("SHAPE", str(list(shape)).replace(" ", "")))
+    rule = rule_named("hand-written-loss")
+    assert rule is not None
+    (draft,) = rule.find(Context(example.profile, texts(example)))
+    fixed = apply(example.text, draft.fixes[0].edits)
+    flat = (".float().flatten(0, -2)", ".flatten()") if len(shape) > 2 else (".float()", "")
+    assert f"scores{flat[0]}, target{flat[1]}, label_smoothing=self.smoothing" in fixed
+    assert "truth" not in fixed
+    snippet = Snippet(
+        "hand-written-loss",
+        "smoothed",
+        "",
+        (lambda: torch.randn(shape, requires_grad=True), lambda: torch.randint(7, shape[:-1])),
+        "",
+    )
+    for old, new in zip(outcome(example.text, snippet), outcome(fixed, snippet), strict=True):
+        torch.testing.assert_close(new, old, rtol=1e-5, atol=1e-5)
+
+
 OPAQUE = """\
 import torch
 

@@ -2,10 +2,12 @@
 
 ## What it does
 
-Finds cross entropy, binary cross entropy, squared, absolute and smooth errors written with logarithms,
-sums and means, when their lines take a measurable part of the step. The fix calls the fused function.
-If the operators of a step were recorded, a loss is recognized by what it computes, however it is
-written (with weights, masks, smoothed targets). If it cannot be edited, the finding says why.
+Finds cross entropy (of smoothed labels, too), binary cross entropy, squared, absolute and smooth errors
+written with logarithms, sums and means, when their lines take a measurable part of the step. The fix calls
+the fused function.
+
+If the operators of a step were recorded, a loss is recognized by what it computes, however it is written
+(with weights, masks, smoothed targets). If it cannot be edited, the finding says why.
 
 ## Why is this slow
 
@@ -105,7 +107,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule
 from warpline.rulekit.formulas.loss import Loss, loss
 from warpline.rulekit.graph import LOSS, by_hand, matched, without_formulas
-from warpline.rulekit.terms import Formula, formulas
+from warpline.rulekit.terms import Formula, atom, formulas
 from warpline.rulekit.written_out import written_out
 
 _METRIC = "hand-written loss"
@@ -121,7 +123,7 @@ class HandWrittenLoss(Rule):
             if formula.found.call == "binary_cross_entropy" and not context.on_gpu:
                 continue  # on a CPU it is no faster than what is written out
             what = (_METRIC, formula.found.kind, _REST)
-            change = formula.replaced(formula.found.call)
+            change = formula.replaced(formula.found.call, *formula.found.words)
             yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
         for one in without_formulas(matched(context, LOSS), told):
             if one.match.name == "binary_cross_entropy" and not context.on_gpu:
@@ -132,8 +134,18 @@ class HandWrittenLoss(Rule):
 
 def _fix(formula: Formula[Loss]) -> Fix:
     found, rewrite = formula.found, formula.rewrite
-    arguments = [rewrite.spell(term) for term in found.arguments]
+    arguments, options = [rewrite.spell(term) for term in found.arguments], list(found.options)
+    if found.smoothing is not None:
+        options.insert(0, f"label_smoothing={rewrite.spell(found.smoothing)}")
+    if found.last and _rank(formula) > 2:  # the call wants the classes in dimension 1
+        arguments = [f"{atom(arguments[0])}.flatten(0, -2)", f"{atom(arguments[1])}.flatten()"]
     edits = Edits(formula.flow.source)
     name = edits.add_import(f"torch.nn.functional.{found.call}", "import torch.nn.functional as F")
-    rewrite.into(edits, rewrite.call(name, [*arguments, *found.options]))
+    rewrite.into(edits, rewrite.call(name, [*arguments, *options]))
     return edits.fix(f"Use F.{found.call}", "unsafe")
+
+
+def _rank(formula: Formula[Loss]) -> int:
+    """The most dimensions of what a softmax there was taken of; 0 where that is not known."""
+    ops = [op for cost in formula.costs for op in cost.ops if op.phase == "forward" and op.shapes]
+    return max((len(op.shapes[0]) for op in ops if "softmax" in op.name or "logsumexp" in op.name), default=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
@@ -16,18 +16,23 @@ _ENTROPY = "Binary cross entropy"
 
 @dataclass(frozen=True, slots=True)
 class Loss:
+    """``smoothing``: of a cross entropy's labels. ``last``: its classes are along the last dimension, counted
+    from the end. ``words``: what its trial is told."""
+
     kind: str
     call: str
     arguments: tuple[Term, ...]
     options: tuple[str, ...] = ()
+    smoothing: Term | None = None
+    last: bool = False
+    words: tuple[str, ...] = ()
 
 
 def loss(term: Term) -> Loss | None:
     """The loss that a term spells out, with its arguments and options, or None. Means and sums over
     everything only."""
     if term.op == "nll_loss" and term.value == ():
-        scores = _log_softmax_of(term.args[0])
-        return Loss("Cross entropy", "cross_entropy", (scores, term.args[1])) if scores else None
+        return _cross_entropy(term.args[0], term.args[1])
     if term.op == "binary_cross_entropy" and term.value == () and term.args[0].op == "sigmoid":
         return _binary(term.args[0], term.args[1])
     sign, rest = factors(term)
@@ -37,7 +42,16 @@ def loss(term: Term) -> Loss | None:
     options = ('reduction="sum"',) if rest[0].op == "sum" else ()
     found = _negative(inner) if constant * sign == -1 else None
     found = found or _error(without_casts(rest[0].args[0]), sign)
-    return Loss(found.kind, found.call, found.arguments, found.options + options) if found else None
+    return replace(found, options=found.options + options) if found else None
+
+
+def _cross_entropy(logs: Term, target: Term | None, smoothing: Term | None = None) -> Loss | None:
+    """The loss of log probabilities, if ``logs`` are such."""
+    found = _log_softmax_of(logs)
+    if found is None or target is None:
+        return None
+    scores, dim = found
+    return Loss("Cross entropy", "cross_entropy", (scores, target), (), smoothing, dim == -1)
 
 
 def _negative(inner: list[Term]) -> Loss | None:
@@ -48,25 +62,62 @@ def _negative(inner: list[Term]) -> Loss | None:
     while term.op in ("squeeze", "view", "flatten"):
         term = term.args[0]
     if term.op == "index" and len(term.args) == 3 and term.args[1].op == "arange":
-        scores, target = _log_softmax_of(term.args[0]), term.args[2]
-        return Loss("Cross entropy", "cross_entropy", (scores, target)) if scores else None
+        return _cross_entropy(term.args[0], term.args[2])
     if term.op == "gather" and term.args[1].number in (1, -1):
-        scores, column = _log_softmax_of(term.args[0]), _column_of(term.args[2])
-        return Loss("Cross entropy", "cross_entropy", (scores, column)) if scores and column else None
+        return _cross_entropy(term.args[0], _column_of(term.args[2]))
     if term.op == "sum" and term.value[0] in ((1,), (-1,)):
         return _one_hot(term.args[0])
     return None
 
 
 def _one_hot(term: Term) -> Loss | None:
-    """``(one_hot(y) * log_softmax(x)).sum(1)``."""
+    """``(one_hot(y) * log_softmax(x)).sum(1)``, also with smoothed labels."""
     if term.op != "mul":
         return None
     for mask, logs in (term.args, term.args[::-1]):
-        scores, mask = _log_softmax_of(logs), without_casts(mask)
-        if scores is not None and mask.op == "one_hot":
-            return Loss("Cross entropy", "cross_entropy", (scores, mask.args[0]))
+        hot, smoothing = _smoothed(mask) or (without_casts(mask), None)
+        found = _cross_entropy(logs, hot.args[0], smoothing) if hot.op == "one_hot" else None
+        if found is not None:
+            return replace(found, words=("one_hot", *(["smooth"] if smoothing else [])))
     return None
+
+
+def _smoothed(term: Term) -> tuple[Term, Term] | None:
+    """``y`` as one-hot rows and ``s`` of ``y * (1 - s) + s / classes``."""
+    term = without_casts(term)
+    if term.op != "add":
+        return None
+    for product, rest in (term.args, term.args[::-1]):
+        if product.op != "mul":
+            continue
+        for hot, kept in (product.args, product.args[::-1]):
+            hot = without_casts(hot)
+            if hot.op != "one_hot" or len(hot.args) < 2:
+                continue
+            smoothing = _spread(rest, hot.args[1])
+            if smoothing is not None and _is_rest_of_one(kept, smoothing):
+                return hot, smoothing
+    return None
+
+
+def _spread(term: Term, classes: Term) -> Term | None:
+    """``s`` of ``s / classes``."""
+    if term.number is not None and classes.number is not None:
+        return Term("const", (), round(term.number * classes.number, 12))
+    if term.op == "div" and term.args[1] is classes:
+        return term.args[0]
+    if term.op == "mul" and classes.number:
+        for one, share in (term.args, term.args[::-1]):
+            if share.number is not None and abs(share.number * classes.number - 1) < TOLERANCE:
+                return one
+    return None
+
+
+def _is_rest_of_one(term: Term, smoothing: Term) -> bool:
+    """Whether ``term`` is ``1 - smoothing``."""
+    if term.number is not None and smoothing.number is not None:
+        return abs(term.number + smoothing.number - 1) < TOLERANCE
+    return term.op == "sub" and term.args[0].number == 1 and term.args[1] is smoothing
 
 
 def _column_of(term: Term) -> Term | None:
@@ -85,16 +136,18 @@ def _column_of(term: Term) -> Term | None:
     return None
 
 
-def _log_softmax_of(term: Term) -> Term | None:
-    """``x`` of ``log_softmax(x)``, ``log(softmax(x))`` and ``x - logsumexp(x)``, over the classes."""
+def _log_softmax_of(term: Term) -> tuple[Term, int] | None:
+    """``x`` of ``log_softmax(x)``, ``log(softmax(x))`` and ``x - logsumexp(x)``, and the dimension (1 or -1)
+    with the classes."""
     term = without_casts(term)
     if term.op == "log":
-        inner = _unguarded(term.args[0])
-        return inner.args[0] if inner.op == "softmax" and inner.value in (1, -1) else None
+        term = _unguarded(term.args[0])
+        return (term.args[0], term.value) if term.op == "softmax" and term.value in (1, -1) else None
     if term.op == "log_softmax" and term.value in (1, -1):
-        return term.args[0]
+        return term.args[0], term.value
     if term.op == "sub" and term.args[1].op == "logsumexp" and term.args[1].args[0] is term.args[0]:
-        return term.args[0] if term.args[1].value in (((1,), True), ((-1,), True)) else None
+        dims, kept = term.args[1].value
+        return (term.args[0], dims[0]) if kept and dims in ((1,), (-1,)) else None
     return None
 
 

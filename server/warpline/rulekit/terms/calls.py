@@ -152,6 +152,13 @@ def _masked_fill(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term
     )
 
 
+def _one_hot(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """``one_hot(classes)``, with the number of classes where it is given."""
+    given = Arguments("input num_classes", args, keywords)
+    number = given.get("num_classes")
+    return terms.make("one_hot", given["input"], *([number] if number else ())) if given.ok else None
+
+
 def _dropout(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
     given = Arguments("input p training inplace", args, keywords)
     p, training = given.get("p") or terms.const(0.5), given.get("training") or terms.const(True)
@@ -238,7 +245,7 @@ CALLS: dict[str, Call] = {
     "unsqueeze": _unsqueeze, "squeeze": _general("squeeze", "input dim", 1),
     "nll_loss": _general("nll_loss", "input target", 2),
     "binary_cross_entropy": _general("binary_cross_entropy", "input target", 2),
-    "one_hot": _general("one_hot", "input num_classes", 1),
+    "one_hot": _one_hot,
 }  # fmt: skip
 
 #: Methods that change the tensor and return it.

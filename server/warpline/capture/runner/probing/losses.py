@@ -13,9 +13,10 @@ from .tensors import leaf, made, with_gradients
 
 
 def cross_entropy(question: Question, device: str) -> Pair:
-    """Classes along the last dimension. Option "one_hot": times a one-hot matrix, not gathered;
-    "by_hand": the logarithm of the softmax is made of exponentials and sums."""
+    """Classes along the last dimension. Option "one_hot": times a one-hot matrix, not gathered, with "smooth"
+    a smoothed one; "by_hand": the logarithm of the softmax is made of exponentials and sums."""
     logits = leaf(made(question.tensors[0], device), question)
+    smoothing = 0.1 if "smooth" in question.options else 0.0
     target = torch.randint(logits.shape[-1], logits.shape[:-1], device=device)
 
     def logarithm(x: Any) -> Any:
@@ -29,11 +30,14 @@ def cross_entropy(question: Question, device: str) -> Pair:
         return -logs.gather(-1, target.unsqueeze(-1)).mean()
 
     def multiplied(x: Any) -> Any:
-        logs = logarithm(x)
-        return -(F.one_hot(target, x.shape[-1]) * logs).sum(-1).mean()
+        logs, labels = logarithm(x), F.one_hot(target, x.shape[-1])
+        if smoothing:
+            labels = labels.float() * (1 - smoothing) + smoothing / x.shape[-1]
+        return -(labels * logs).sum(-1).mean()
 
     def fused(x: Any) -> Any:
-        return F.cross_entropy(x.reshape(-1, x.shape[-1]), target.reshape(-1))
+        flat = x.reshape(-1, x.shape[-1])
+        return F.cross_entropy(flat, target.reshape(-1), label_smoothing=smoothing)
 
     written = multiplied if "one_hot" in question.options else gathered
     return Pair(with_gradients(question, written, [logits]), with_gradients(question, fused, [logits]))
