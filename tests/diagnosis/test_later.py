@@ -1,4 +1,5 @@
-"""What a cost that is paid once hides: it is told with what it saves of later steps."""
+"""What a cost that is paid once hides, and what launch overhead does: it is told with what it saves without
+that."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.annotated import FILE, read_example
-from warpline.diagnosis import diagnose
+from warpline.diagnosis import Diagnosis, diagnose, plan
 from warpline.model.change import Change, Scale, Together
 from warpline.model.profile import Profile
-from warpline.model.report import Predicted
+from warpline.model.report import Predicted, Resource
 from warpline.rulekit import Context, Draft, Rule, ms
 
 CODE = """\
@@ -25,8 +26,11 @@ WARMING, COPYING = Scale((), host=0.2), Scale((), device=0.5)
 class Told(Rule):
     area = "fusion"
 
-    def __init__(self, name: str, line: int, change: Change, once: str = "") -> None:
+    def __init__(
+        self, name: str, line: int, change: Change, once: str = "", hides: Change | None = None
+    ) -> None:
         self._name, self._line, self._change, self._once = name, line, change, once
+        self._hides = hides
 
     @property
     def name(self) -> str:
@@ -35,7 +39,13 @@ class Told(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         spent = {"spent": ms("spent", 20)}
         yield context.draft(
-            (FILE, self._line), "{spent}.", spent, cost_ms=20, change=self._change, once=self._once
+            (FILE, self._line),
+            "{spent}.",
+            spent,
+            cost_ms=20,
+            change=self._change,
+            once=self._once,
+            hides=self._hides,
         )
 
 
@@ -75,3 +85,55 @@ def test_what_is_paid_once_at_two_lines_hides_nothing() -> None:
 def test_what_is_paid_in_each_step_does_and_a_trifle_is_none() -> None:
     assert [rule for rule, _ in told("")] == ["tuned"]
     assert [rule for rule, _ in told("tuning", Scale((), device=0.999))] == ["tuned"]
+
+
+def behind_launches(launching: Scale, copying: Scale = COPYING) -> Diagnosis:
+    """The host sets the pace, and ``launching`` is what its fix leaves of that."""
+    example = read_example(CODE)
+    rules = [
+        Told("launching", 3, launching, hides=Scale((), host=0.0)),
+        Told("copied", 4, copying),
+    ]
+    return diagnose(example.profile, example.profile.sources.get, predict=longest, catalogue=rules)
+
+
+def test_launch_overhead_hides_nothing_that_the_device_would_save() -> None:
+    found = behind_launches(Scale((), host=0.9))
+    by_rule = {one.rule: one for one in found.findings}
+    said = by_rule["copied"]
+    assert said.predicted is not None and said.predicted.basis == "bound"
+    assert said.predicted.step_ms == pytest.approx(40)
+    assert said.severity == "information"  # the first thing to do is the other one
+    assert "Launch overhead hides this now" in said.message and "20.0 ms" in said.message
+    assert found.later == {said.id}
+    assert found.below == ()
+
+
+def test_a_small_saving_of_the_device_behind_launch_overhead_stays_hidden() -> None:
+    found = behind_launches(WARMING, Scale((), device=0.9))
+    assert [one.rule for one in found.findings] == ["launching"]
+    assert [one.rule for one in found.below] == ["copied"]
+
+
+def test_launch_overhead_that_is_no_finding_tells_nothing() -> None:
+    found = behind_launches(Scale((), host=0.999))
+    assert [one.rule for one in found.findings] == []
+
+
+def test_a_plan_begins_with_what_hides_the_rest() -> None:
+    class Machine:
+        def __call__(self, profile: Profile, change: Change) -> Predicted:
+            return longest(profile, change)
+
+        def limit(self, profile: Profile, change: Change) -> Resource:
+            return "host"
+
+        def floor_ms(self, profile: Profile) -> float:
+            return 1.0
+
+    example = read_example(CODE)
+    # The fix of launching leaves 45 ms, more than the 40 that are the bound of the other one.
+    found = behind_launches(Scale((), host=0.9))
+    planned = plan(example.profile, found, Machine())
+    assert planned is not None
+    assert [(one.rule, one.step_ms) for one in planned.steps] == [("launching", pytest.approx(45))]

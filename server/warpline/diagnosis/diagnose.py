@@ -42,6 +42,8 @@ class Diagnosis:
     below: tuple[Finding, ...] = ()
     #: What each finding's first fix changes, by its id, where its rule names that.
     changes: Mapping[str, Change] = field(default_factory=dict)
+    #: Ids of findings with a gain that shows once something else is fixed.
+    later: frozenset[str] = frozenset()
 
 
 def diagnose(
@@ -87,6 +89,8 @@ def diagnose(
     below: list[Finding] = []
     changes: dict[str, Change] = {}
     once: dict[str, tuple[Change, ...]] = {}
+    host: list[Change] = []
+    later: dict[str, Finding] = {}
     for (rule, draft), name in zip(kept, ids, strict=True):
         finding, change = _finding(context, rule, draft, name, predict)
         if change is not None:
@@ -96,17 +100,18 @@ def diagnose(
             continue
         if draft.once and change is not None:
             once[draft.once] = (*once.get(draft.once, ()), change)
-        (findings if _most(context, draft, finding) >= least else below).append(finding)
-    first = tuple(chain(*once.values()))
-    hidden = [finding for finding in below if finding.id in changes] if first else []
-    before = _simulated(context, hidden[0].rule, Together(first), predict) if hidden else None
-    if before is not None:
-        for finding in hidden:
-            after = _simulated(context, finding.rule, Together((*first, changes[finding.id])), predict)
-            later = _later(context, finding, before, after, " and ".join(once), least)
-            if later is not None:
-                below.remove(finding)
-                findings.append(later)
+        shown = _most(context, draft, finding) >= least
+        if draft.hides is not None and shown:
+            host.append(draft.hides)
+        (findings if shown else below).append(finding)
+    for hiding in (
+        _Hiding(" and ".join(once), tuple(chain(*once.values())), least),
+        _Hiding("launch overhead", tuple(host), least, INFORMATION, "information"),
+    ):
+        told = _told_later(context, hiding, below, changes, predict)
+        below = [one for one in below if one.id not in told]
+        later |= told
+    findings += later.values()
     for some in (findings, below):
         some.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
     if below:
@@ -116,7 +121,7 @@ def diagnose(
             "gains are upper bounds, not simulated: the timed steps were slower than the captured "
             "ones (another process may use the device)"
         )
-    return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes)
+    return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes, frozenset(later))
 
 
 def _most(context: Context, draft: Draft, finding: Finding) -> float:
@@ -223,28 +228,56 @@ def _simulated(
         return None
 
 
-def _later(
+@dataclass(frozen=True, slots=True)
+class _Hiding:
+    """What hides others: its name, the step without it, what a finding has to save of that in percent, and of
+    the step now; ``severity`` is the highest for such a finding."""
+
+    name: str
+    without: tuple[Change, ...]
+    least: float
+    least_now: float = 0.0
+    severity: Severity = "warning"
+
+
+def _told_later(
     context: Context,
-    finding: Finding,
-    before: Predicted,
-    after: Predicted | None,
-    once: str,
-    least: float,
+    hiding: _Hiding,
+    below: Sequence[Finding],
+    changes: Mapping[str, Change],
+    predict: Predict | None,
+) -> dict[str, Finding]:
+    """What of ``below`` gains enough in steps without what hides it, by id."""
+    hidden = [finding for finding in below if finding.id in changes] if hiding.without else []
+    before = _simulated(context, hidden[0].rule, Together(hiding.without), predict) if hidden else None
+    if before is None:
+        return {}
+    found: dict[str, Finding] = {}
+    for finding in hidden:
+        both = Together((*hiding.without, changes[finding.id]))
+        later = _later(context, finding, before, _simulated(context, finding.rule, both, predict), hiding)
+        if later is not None:
+            found[finding.id] = later
+    return found
+
+
+def _later(
+    context: Context, finding: Finding, before: Predicted, after: Predicted | None, hiding: _Hiding
 ) -> Finding | None:
-    """``finding``, which gains too little now, where it gains ``least`` percent and twice as much in steps
-    that no longer pay what is paid ``once``: with what it saves of those, as an upper bound. Else None.
+    """``finding``, which gains too little now, where it gains enough, and twice as much, in steps without
+    what hides it: with what it saves of those, as an upper bound. Else None.
 
     ``before``, ``after``: such a step without and with its change.
     """
-    if after is None or after.step_ms > before.step_ms * (1 - least / 100):
+    if after is None or after.step_ms > before.step_ms * (1 - hiding.least / 100):
         return None
     saved = before.step_ms - after.step_ms
-    if context.share(saved) < 2 * _gain(context, finding):
+    if context.share(saved) < max(hiding.least_now, 2 * _gain(context, finding)):
         return None
     left_ms = context.step_ms - saved
     evidence = {"saved": ms("saved later", saved), "later": ms("later step", before.step_ms)}
     hidden = (
-        f" {once.capitalize()} hides this now: without it a step takes {{later}}, and a fix "
+        f" {hiding.name.capitalize()} hides this now: without it a step takes {{later}}, and a fix "
         "here saves {saved} of that."
     )
     finding = replace(
@@ -253,7 +286,8 @@ def _later(
         evidence=(*finding.evidence, *evidence.values()),
         predicted=Predicted(left_ms, context.step_ms / left_ms, "bound"),
     )
-    return replace(finding, severity=_severity(_gain(context, finding)))
+    severity = _severity(_gain(context, finding))
+    return replace(finding, severity=hiding.severity if severity == "warning" else severity)
 
 
 def _stretched(context: Context) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from warpline.diagnosis.diagnose import Diagnosis
@@ -42,9 +41,7 @@ def plan(profile: Profile, diagnosis: Diagnosis, predictor: Predictor) -> Plan |
     try:
         limit = predictor.limit(profile, Together(()))
         while left:
-            after = {
-                one.id: behind_ms + _after(profile, one, made, diagnosis.changes, predictor) for one in left
-            }
+            after = {one.id: behind_ms + _after(profile, one, made, diagnosis, predictor) for one in left}
             best = min(left, key=lambda one: after[one.id])
             next_ms = after[best.id]
             if next_ms > now_ms * (1 - LEAST / 100):
@@ -72,11 +69,11 @@ def _after(
     profile: Profile,
     finding: Finding,
     made: tuple[Change, ...],
-    changes: Mapping[str, Change],
+    diagnosis: Diagnosis,
     predictor: Predictor,
 ) -> float:
     """The step with ``finding``'s change made after the others; infinite where that cannot be said."""
-    if not made and finding.predicted is not None:
+    if not made and finding.predicted is not None and finding.id not in diagnosis.later:
         return finding.predicted.step_ms
-    found = predictor(profile, Together((*made, changes[finding.id])))
+    found = predictor(profile, Together((*made, diagnosis.changes[finding.id])))
     return found.step_ms if found is not None else float("inf")

@@ -148,6 +148,7 @@ class Context:
         unseen: bool = False,
         replayed: bool = False,
         once: str = "",
+        hides: Change | None = None,
     ) -> Draft:
         """A finding: ``site`` is the line to edit, ``cause`` another line where the time is seen.
 
@@ -158,8 +159,8 @@ class Context:
         what to do by hand; a Fix that would not take effect is refused, too. When all refuse, the first
         reason ends the message. ``alternative``: what the last of them changes, used instead if the first one
         refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot
-        lower, ``replayed``: one that only a replay confirms, ``once``: what is paid only once (see
-        :class:`Draft`).
+        lower, ``replayed``: one that only a replay confirms, ``once``: what is paid only once, ``hides``: the
+        step without what hides others (see :class:`Draft`).
         """
         made, reasons, first = [], [], False
         for which, make in enumerate(fixes):
@@ -201,4 +202,5 @@ class Context:
             replayed,
             alternative if len(made) > 1 else None,
             once,
+            hides,
         )

@@ -31,3 +31,5 @@ class Draft(Placed):
     alternative: Change | None = None  # what the last fix changes, where that is something else
     #: What takes the time ("planning"), where it is paid once and not in every later step.
     once: str = ""
+    #: The step without what it is about, where that hides what the device does meanwhile ("launch overhead").
+    hides: Change | None = None

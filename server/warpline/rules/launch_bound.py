@@ -265,7 +265,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Change, CompiledCalls, RemoveLaunches, Replace, Together
+from warpline.model.change import Change, CompiledCalls, RemoveLaunches, Replace, Scale, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.calling import model_born
@@ -374,6 +374,7 @@ class LaunchBound(Rule):
             change=change if promised else None,
             fixes=aim.fixes if compiled is None else [partial(_graph, context, compiled)],
             alternative=graphs if aim.promised and aim.graphs else None,
+            hides=Scale(places, host=0.0),
         )
 
 
