@@ -127,14 +127,16 @@ class KinetoRun:
             cat, name, (start, length), (0, stream), device=0, stream=stream, correlation=correlation, **args
         )
 
-    def memory(self, at: float, size: int, address: int, total: int, tid: int = MAIN) -> None:
+    def memory(
+        self, at: float, size: int, address: int, total: int, tid: int = MAIN, on_device: bool = True
+    ) -> None:
         self.events.append(
             {
                 "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": MAIN, "tid": tid,
                 "ts": ZERO_US + at,
                 "args": {
-                    "Bytes": size, "Addr": address, "Total Allocated": total, "Device Type": 1,
-                    "Device Id": 0,
+                    "Bytes": size, "Addr": address, "Total Allocated": total, "Device Type": int(on_device),
+                    "Device Id": 0 if on_device else -1,
                 },
             }
         )  # fmt: skip

@@ -24,7 +24,7 @@ from warpline.measure.calibration import (
     width,
     with_bounds,
 )
-from warpline.model.report import Evidence, Predicted
+from warpline.model.report import CROWDED, Evidence, Predicted
 
 
 def predicted(speedup: float, basis: str = "simulated") -> Predicted:
@@ -94,6 +94,19 @@ def test_a_wait_for_batches_is_all_that_can_be_lost(monkeypatch: pytest.MonkeyPa
     assert found.predicted.high == pytest.approx(2.5 * math.exp(half))
     assert other.predicted.high is not None
     assert other.predicted.high > found.predicted.high
+
+
+def test_beside_processes_that_have_the_cores_it_may_gain_as_much_more() -> None:
+    one = replace(
+        finding(Path("train.py"), 1, rule="loader-without-workers"),
+        evidence=(Evidence("exposed wait", 9.0, "ms"), Evidence(CROWDED, 80.0, "percent of step")),
+        predicted=Predicted(7.0, 1.5, "simulated"),
+    )
+    (found,), (alone,) = bounded([one], []), bounded([replace(one, evidence=one.evidence[:1])], [])
+    assert found.predicted is not None and alone.predicted is not None
+    assert found.predicted.low == alone.predicted.low
+    assert found.predicted.high == pytest.approx(7.5)  # 1.5 of the fifth that is left
+    assert alone.predicted.high is not None and alone.predicted.high < 7.5
 
 
 def test_measurements_here_make_it_as_wide_as_they_need_it() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.annotated import read_example, texts
+from warpline.model.change import LoaderWorkers
 from warpline.rulekit import Context
 from warpline.rules.loader_without_workers import LoaderWithoutWorkers
 from warpline.rules.loader_workers_restart import LoaderWorkersRestart
@@ -85,3 +86,47 @@ def test_a_loader_of_which_the_timed_steps_took_no_batch(waited: dict[str, float
     profile = replace(profile, facts=replace(profile.facts, sites=tuple(sites)))
     drafts = LoaderWithoutWorkers().find(Context(profile, profile.sources.get))
     assert [draft.place[1] for draft in drafts] == lines
+
+
+CROWDED = """\
+#> flags cpu_count=16 threads=16; steps step_ms=800; totals queued_ms={queued}; device kind={device}
+from torch.utils.data import DataLoader
+loader = DataLoader(mixtures, batch_size=96)
+#^ site loader num_workers=0 batches_per_epoch=500 in_main_ms=700 in_main_busy={busy}
+for batch in loader:  #> cost cpu_ms=700 idle_ms=700 loader_ms=700 stalled_ms={stalled}; use loader
+    train(batch)  #> cost device_ms=100 step_ms=100
+"""
+
+
+@pytest.mark.parametrize(
+    ("facts", "stalled", "workers"),
+    [
+        ({"stalled": 600.0}, 600.0, 2),
+        ({"stalled": 440.0, "queued": 40.0}, 475.0, 5),  # of a step of 800 ms, 700 of it loading
+        ({"stalled": 30.0}, 0.0, 14),  # too little to matter
+        ({"stalled": 600.0, "busy": 0.3}, 0.0, 14),  # loading waits for something else, such as a disk
+    ],
+)
+def test_what_loading_waits_for_cores_is_not_promised(
+    facts: dict[str, float], stalled: float, workers: int
+) -> None:
+    known: dict[str, object] = {"queued": 0.0, "busy": 1.0, "device": "cuda"} | facts
+    example = read_example(CROWDED.format(**known))
+    (draft,) = LoaderWithoutWorkers().find(Context(example.profile, texts(example)))
+    change = draft.change
+    assert isinstance(change, LoaderWorkers)
+    assert (change.stalled_ms, change.workers) == (pytest.approx(stalled), workers)
+    shares = [one.value for one in draft.evidence if one.metric == "waits for cores"]
+    assert shares == ([pytest.approx(stalled / 8)] if stalled else [])
+    # As much of the present step as it would save of one without these waits.
+    assert 1 - draft.saving_ms / 800 == pytest.approx(100 / (800 - stalled))
+
+
+def test_on_a_cpu_all_of_the_step_waits_for_cores() -> None:
+    code = CROWDED.format(queued=400.0, stalled=0.0, busy=1.0, device="cpu").replace(
+        "threads=16", "threads=4"
+    )
+    example = read_example(code)
+    (draft,) = LoaderWithoutWorkers().find(Context(example.profile, texts(example)))
+    assert isinstance(draft.change, LoaderWorkers)
+    assert draft.change.stalled_ms == 0

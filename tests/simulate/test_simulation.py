@@ -338,6 +338,26 @@ def test_a_pageable_copy_holds_the_host_although_its_call_returns_first() -> Non
     assert predicted.step_ms == pytest.approx(truth, rel=0.2)
 
 
+def test_the_gain_of_workers_is_that_of_a_step_without_waits_for_cores() -> None:
+    """A batch takes 30 ms, 24 of which are waits for cores; the device needs 4 ms."""
+
+    def program(us: float) -> Program:
+        def loaded(m: Machine) -> None:
+            m.load(5, us)
+            m.op(10, "aten::mm", 1000, 4000, MM)
+            m.sync(12)
+
+        return loaded
+
+    found, _ = simulation(program(30_000))
+    predicted = found.predict(LoaderWorkers(4, AT[5], stalled_ms=24))
+    (_, alone), (_, after) = run(program(6000)), run(program(100))
+    assert predicted is not None
+    assert predicted.speedup == pytest.approx(alone / after, rel=0.1)
+    beside = found.predict(LoaderWorkers(16, AT[5]))
+    assert beside is not None and beside.speedup > 5
+
+
 def test_a_copy_that_is_not_waited_for_makes_no_call_that_waits() -> None:
     """100 columns from pinned memory, each copied to an idle device and waited for."""
 

@@ -68,6 +68,7 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         functions=function_table(at, accounted, on),
         totals=_totals(accounted, costs, device, memory)
         | {"autograd_nodes": _autograd_nodes(at)}
+        | {"queued_ms": (trace.facts.queued_ns or 0) * accounted.host_scale}
         | communication_totals(at, accounted),
     )
 
@@ -162,6 +163,7 @@ def _rows(
             kept_bytes=float(memory.kept_per_step[row]),
             allocator_calls=float(costs.allocations[row]),
             allocator_ms=float(costs.allocator[row]),
+            stalled_ms=float(costs.stalled[row]),
             nodes=float(graph.made[row]),
             unused_nodes=float(graph.unused[row]),
             total_nodes=float(calls.nodes[row]),
@@ -218,4 +220,5 @@ def _totals(
         "kept_bytes": float(memory.kept_per_step.sum()),
         "allocator_calls": float(costs.allocations.sum()),
         "allocator_ms": float(costs.allocator.sum()),
+        "stalled_ms": float(costs.stalled.sum()),
     }

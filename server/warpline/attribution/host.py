@@ -11,6 +11,7 @@ from warpline.attribution.accounting import Account, less
 from warpline.attribution.allocator import allocator_calls
 from warpline.attribution.marks import loader_spans
 from warpline.attribution.scene import Scene
+from warpline.attribution.stalled import stalled_ns
 from warpline.attribution.timeline import overlay, union
 from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
 from warpline.trace.columns import Floats, Ints, Trace, take
@@ -21,9 +22,9 @@ class HostCosts:
     """Milliseconds per step by line number, scaled to the unprofiled step. Counts per step: ``calls``,
     ``syncs`` (calls that wait for the device) and ``allocations`` (allocator calls into the driver).
 
-    ``sync``, ``loader``, ``gc``, ``allocator``, ``tracebacks`` and ``checks`` are parts of ``cpu``. If the
-    host runs ahead of the device, the sum of ``cpu`` over lines is less than the step: the difference is the
-    host's lead at the end of the capture.
+    ``sync``, ``loader``, ``gc``, ``allocator``, ``stalled``, ``tracebacks`` and ``checks`` are parts of
+    ``cpu``. If the host runs ahead of the device, the sum of ``cpu`` over lines is less than the step: the
+    difference is the host's lead at the end of the capture.
     """
 
     cpu: Floats
@@ -36,6 +37,7 @@ class HostCosts:
     calls: Floats
     allocator: Floats
     allocations: Floats
+    stalled: Floats
 
 
 def host_costs(scene: Scene, accounted: Account) -> HostCosts:
@@ -75,6 +77,7 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
         calls=_calls(scene) / trace.steps,
         allocator=np.minimum(allocator, cpu),
         allocations=scene.by_line(scene.placed.line[allocates], np.ones(int(allocates.sum()))) / trace.steps,
+        stalled=np.minimum(scene.by_line(scene.placed.line, stalled_ns(trace)) * scale, cpu),
     )
 
 

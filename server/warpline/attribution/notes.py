@@ -9,6 +9,7 @@ from warpline.attribution.driver import driver_notes
 from warpline.attribution.peaks import peaks_of
 from warpline.attribution.sampled import FEWEST
 from warpline.attribution.scene import Scene
+from warpline.attribution.stalled import stalled_ns
 from warpline.attribution.timeline import union
 from warpline.attribution.tokens import token_note
 from warpline.devices import can
@@ -57,6 +58,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         )
     sampled = not trace.on_gpu and trace.facts.samples.total >= FEWEST
     found += _queued(scene, sampled)
+    found += _stalled(scene, accounted)
     if not sampled and (lines := len(np.unique(scene.table.of_location[scene.estimated()[0]]))):
         found.append(
             f"{lines} {'line' if lines == 1 else 'lines'} in loops of plain Python, recorded only "
@@ -172,6 +174,18 @@ def _queued(scene: Scene, sampled: bool) -> list[str]:
     )
     told = f"other processes kept the script from running for {units.percent(share)} of the captured {steps}"
     return [f"{told}: {result}"] * (share > (CROWDED if sampled else UNSEEN))
+
+
+def _stalled(scene: Scene, accounted: Account) -> list[str]:
+    """A note if copies in the host's memory take far longer than memory needs; else none."""
+    spent = float(stalled_ns(scene.trace).sum()) * accounted.host_scale
+    if spent < UNSEEN * accounted.step_ms:
+        return []
+    return [
+        f"copies in the host's memory take {units.ms(spent)} a step more than memory needs: torch's threads "
+        "wait for a core, as where other processes have them, or for a disk; loading, and other work of the "
+        "host, would be quicker alone"
+    ]
 
 
 def _rare_work(scene: Scene) -> str:

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from warpline.model import costs
-from warpline.model.report import Finding, Predicted
+from warpline.model.report import CROWDED, Finding, Predicted
 
 COVERED = 0.9
 TRIED = "probed"
@@ -90,9 +90,22 @@ def bounded(findings: Sequence[Finding], past: Sequence[Miss]) -> tuple[Finding,
     return tuple(
         one
         if one.predicted is None
-        else replace(one, predicted=with_bounds(one.predicted, past, rule=one.rule, most=without_wait(one)))
+        else replace(
+            one,
+            predicted=_beside_others(
+                one, with_bounds(one.predicted, past, rule=one.rule, most=without_wait(one))
+            ),
+        )
         for one in findings
     )
+
+
+def _beside_others(finding: Finding, predicted: Predicted) -> Predicted:
+    """``predicted`` for a step without waits for cores; with them the gain may be as much larger."""
+    waits = [one.value for one in finding.evidence if one.metric == CROWDED]
+    if not waits or predicted.high is None or waits[0] >= 100:
+        return predicted
+    return replace(predicted, high=max(predicted.high, predicted.speedup / (1 - waits[0] / 100)))
 
 
 def with_bounds(

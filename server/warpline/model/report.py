@@ -40,6 +40,9 @@ class Environment:
 #: The profiler makes steps longer. If captured steps took less than this share of the timed ones, they did
 #: other work, or the timed ones waited for something else (another process on the device).
 QUICKER = 0.9
+#: Evidence, a share of the step: what it waits for cores that other processes have. A prediction beside it is
+#: for a step without these waits.
+CROWDED = "waits for cores"
 
 
 @dataclass(frozen=True, slots=True)

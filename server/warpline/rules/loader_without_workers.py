@@ -108,6 +108,30 @@ for batch in loader:
 
 ## Example
 
+Beside other processes, loading may wait for cores. The gain is then that of a step without these waits:
+
+```python
+#> flags cpu_count=16 threads=16
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=96)
+#^ found; site loader num_workers=0 batches_per_epoch=500 in_main_ms=700 in_main_busy=1
+for batch in loader:  #> cost cpu_ms=700 idle_ms=700 loader_ms=700 stalled_ms=600; use loader
+    train(batch)  #> cost device_ms=100
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=96, num_workers=2, persistent_workers=True)
+for batch in loader:
+    train(batch)
+```
+
+## Example
+
 If a batch takes less time than its transfer from a worker, workers would make the step longer:
 
 ```python
@@ -186,8 +210,9 @@ from functools import partial
 
 from warpline.model import costs
 from warpline.model.change import LoaderWorkers
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count
+from warpline.model.profile import LineCost
+from warpline.model.report import CROWDED, Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count, percent
 from warpline.rulekit.loaders import (
     BUSY,
     change_loader,
@@ -210,6 +235,13 @@ IN_MEMORY = ("TensorDataset",)
 TAKE_MS = costs.high("batch-take-ns") / 1e6
 
 
+#: Such waits are left out of a promise from this share of the step on.
+CROWDED_PERCENT = 5.0
+
+_CROWDED = (
+    " For {crowded} of the step loading waits for cores that other processes have: copies into batches wait "
+    "for torch's threads. The gain is that of a step without these waits; beside such processes it is larger."
+)
 _TAKEN = (
     " No gain is promised: the threads of torch's operators use every core of this machine, so workers would "
     "take turns with them. Make the samples cheaper, or leave cores to workers with `torch.set_num_threads`, "
@@ -236,27 +268,48 @@ class LoaderWithoutWorkers(Rule):
                 continue
             waiting = loader.in_main_busy is not None and loader.in_main_busy < BUSY
             spare = None if waiting else spare_cores(context)
-            workers = _sensible(context, site, batch, context.step_ms - wait, spare)
-            left = max(0.0, batch / workers - (context.step_ms - wait))
+            stalled = 0.0 if waiting else _stalled(context, lines, wait)
+            rest = context.step_ms - wait
+            workers = _sensible(context, site, batch - stalled, rest, spare)
+            after = max(rest, (batch - stalled) / workers) / (context.step_ms - stalled) * context.step_ms
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 "The training process loads each batch itself (num_workers is {present}): each step "
                 "waits {spent} for it ({share} of the step). Worker processes would prefetch batches "
                 "during the step; num_workers={workers} is enough here."
                 + whence(context, site, "num_workers")
-                + (_TAKEN if spare == 0 else ""),
+                + (_TAKEN if spare == 0 else "")
+                + (_CROWDED if stalled else ""),
                 {
                     "present": count("num_workers", 0, "workers"),
                     **context.spent("exposed wait", wait),
                     "workers": count("sensible num_workers", workers, "workers"),
+                    **({"crowded": percent(CROWDED, context.share(stalled))} if stalled else {}),
                 },
                 cause=iterated_at(context, site),
                 cost_ms=wait,
-                saving_ms=wait - left if spare != 0 else 0.0,
-                change=LoaderWorkers(workers, tuple(cost.place for cost in lines), 0, True, wait, waiting),
+                saving_ms=context.step_ms - after if spare != 0 else 0.0,
+                change=LoaderWorkers(
+                    workers,
+                    tuple(cost.place for cost in lines),
+                    persistent=True,
+                    batch_ms=wait - stalled,
+                    waiting=waiting,
+                    stalled_ms=stalled,
+                ),
                 fixes=[partial(_fix, context, site, workers)],
                 unseen=spare == 0,
             )
+
+
+def _stalled(context: Context, lines: list[LineCost], wait: float) -> float:
+    """What loading waits for cores, where it is a good part of the step: copies into batches for torch's
+    threads, and the main thread by itself."""
+    if not context.on_gpu:
+        return 0.0  # what else the step does waits for them as well
+    queued = float(context.profile.totals.get("queued_ms", 0.0)) * wait / context.step_ms
+    stalled = min(wait, sum(cost.stalled_ms for cost in lines) + queued)
+    return stalled if context.share(stalled) >= CROWDED_PERCENT else 0.0
 
 
 def _picked(context: Context, site: Site, wait: float) -> Draft:

@@ -69,7 +69,8 @@ def changed_feed(
         return None
     if present is None:
         # The main process loads them: the time is in the trace, and is scaled as all host time.
-        cost = spent / batches * host_scale
+        stalled = change.stalled_ms * 1e6 * timeline.steps / batches
+        cost = max(0.0, spent / batches * host_scale - stalled)
     elif change.batch_ms is not None:
         cost = change.batch_ms * 1e6
     else:

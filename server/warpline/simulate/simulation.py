@@ -79,11 +79,13 @@ class Simulation:
         if made is None:
             return None
         timeline, feed, work = made
+        parts = _flat((change,))
         step_ns = max(replay(timeline, self._clock, feed), self._least(timeline, feed)) / work
+        stalled = max((one.stalled_ms for one in parts if isinstance(one, LoaderWorkers)), default=0.0)
+        step_ns *= self.step_ns / max(1.0, self.step_ns - stalled * 1e6)
         if step_ns <= 0:
             return None
         speedup = self.step_ns / step_ns
-        parts = _flat((change,))
         at_most = any(isinstance(one, Scale) and one.at_most for one in parts)
         # The host's scale is unknown (LEAST): it may set the pace once the device takes less time.
         bound = speedup > GAINS and (at_most or self._clock.host == calibrate.LEAST)
