@@ -6,6 +6,7 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
+from warpline.model.change import Scale
 
 ON_HOST = """\
 #> steps step_ms=50
@@ -88,3 +89,36 @@ def costs(code: str, rule: str) -> float | None:
     found = [one for one in diagnose(example.profile, texts(example)).findings if one.rule == rule]
     assert len(found) < 2
     return next((each.value for one in found for each in one.evidence if each.unit == "ms"), None)
+
+
+KEPT = """\
+#> device kind={device}; steps step_ms=50
+def push(self, row):
+    self.rows = torch.cat([self.rows, row[None]])
+    #^ cost step_ms=20 device_ms=16 calls=4; op aten::cat shapes=[[999,64,1,64],[]] count=1 device_ms=4
+    #^ op aten::cat shapes=[[1000,64,1,64],[]] count=1 device_ms=4
+    #^ op aten::cat shapes=[[1001,64,1,64],[]] count=2 device_ms=8
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "left"),
+    [("cpu", (1 / 1000, 1 / 1000)), ("cuda", (1 / 1000, 1.0))],
+)
+def test_of_a_tensor_that_is_kept_the_new_rows_remain(device: str, left: tuple[float, float]) -> None:
+    """However often a step adds some. On a CPU what the line does besides is to free the tensor of before."""
+    example = read_example(KEPT.format(device=device))
+    (change,) = diagnose(example.profile, texts(example)).changes.values()
+    assert isinstance(change, Scale)
+    assert (change.device, change.host) == pytest.approx(left, rel=0.01)
+
+
+def test_a_kernel_that_writes_one_row_takes_some_time() -> None:
+    """Four of them a step, of 0.8 us or more; all joins take 0.016 ms here."""
+    code = KEPT.format(device="cuda").replace("device_ms=16", "device_ms=0.016")
+    example = read_example(
+        code.replace("device_ms=4", "device_ms=0.004").replace("device_ms=8", "device_ms=0.008")
+    )
+    (change,) = diagnose(example.profile, texts(example)).changes.values()
+    assert isinstance(change, Scale)
+    assert change.device == pytest.approx(0.2)

@@ -489,3 +489,17 @@ def test_a_place_that_was_never_seen_changes_nothing() -> None:
     predicted = found.predict(Scale((("/other.py", 1),), device=0.0, host=0.0))
     assert predicted is not None
     assert predicted.step_ms == pytest.approx(truth, rel=0.03)
+
+
+def test_parts_of_one_line_add_up() -> None:
+    """Two findings that take half of a line each leave nothing of it together, and more of it in turn."""
+    found, truth = simulation(on_cpu, on_gpu=False)
+    each = found.predict(Scale(AT[10], 0.5, 0.5, apart=True))
+    both = found.predict(Together((Scale(AT[10], 0.5, 0.5, apart=True),) * 2))
+    three = found.predict(Together((Scale(AT[10], 0.5, 0.5, apart=True),) * 3))
+    in_turn = found.predict(Together((Scale(AT[10], 0.5, 0.5),) * 2))
+    assert each is not None and both is not None and three is not None and in_turn is not None
+    assert each.step_ms == pytest.approx(truth - 2.5, rel=0.01)
+    assert both.step_ms == pytest.approx(truth - 5, rel=0.01)
+    assert three.step_ms == both.step_ms
+    assert in_turn.step_ms == pytest.approx(truth - 3.75, rel=0.01)

@@ -180,6 +180,8 @@ class Scale:
     collection, ``empty_cache``, printing), a faster function for samples.
     ``at_most``: the gain is at most this, and how large it is is unknown: a bound, not a prediction.
     ``assumed``: the factors come from ``model/costs.json`` and not from this run: an estimate.
+    ``apart``: several such changes take different parts of the time at the same places, so together they save
+    what each of them saves alone.
     """
 
     places: Places
@@ -187,6 +189,7 @@ class Scale:
     host: float = 1.0
     at_most: bool = False
     assumed: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def without(context: Context, cost: LineCost, saved_ms: float) -> Scale:
     return leaving(context, cost.place, left)
 
 
-def leaving(context: Context, place: tuple[str, int], left: float) -> Scale:
+def leaving(context: Context, place: tuple[str, int], left: float, *, apart: bool = False) -> Scale:
     """The operators of one line take ``left`` (0 to 1) of their time, at the least. On a CPU, where operators
-    are the host's work, its time shrinks with them."""
-    return Scale((place,), left, 1.0 if context.on_gpu else left, at_most=True)
+    are the host's work, its time shrinks with them. ``apart``: other findings are about other parts of it."""
+    return Scale((place,), left, 1.0 if context.on_gpu else left, at_most=True, apart=apart)

@@ -167,11 +167,15 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.change import Replace, Scale
+from warpline.model.costs import value
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.growing import grows, new_share
 from warpline.rulekit.joining import concatenated_once, is_read, join_in_loop
 from warpline.rulekit.saving import forward_share
+
+#: No kernel is shorter.
+SHORTEST_MS = value("least-kernel-ns") / 1e6
 
 
 class CatInLoop(Rule):
@@ -188,7 +192,7 @@ class CatInLoop(Rule):
             growth = join_in_loop(source, cost.line)
             if growth is None or is_read(growth):
                 if source.text and cost.backward_ms == 0 and grows(joins):
-                    yield _kept(context, cost, rounds)
+                    yield _kept(context, cost, joins)
                 continue
             # Of n rounds that copy n/2 pieces on average, one that copies n remains.
             place = cost.place
@@ -217,13 +221,16 @@ def _joins(op: Op) -> bool:
     return op.name == "aten::cat"
 
 
-def _kept(context: Context, cost: LineCost, rounds: float) -> Draft:
+def _kept(context: Context, cost: LineCost, joins: list[Op]) -> Draft:
     """A tensor that is longer in each call, as a cache of keys and values is.
 
-    The line may call a whole model: only the part of its time that the joins take counts.
+    The line may call a whole model: only the part of its time that the joins take counts. Of that the piece
+    remains, which is written into its place: on a device by a kernel, which takes some time in any case.
     """
-    share = forward_share(cost, _joins)
-    spent, left = share * cost.step_ms, 1 - share * (1 - 1 / max(rounds, 2))
+    share, rounds = forward_share(cost, _joins), sum(op.count for op in joins)
+    spent, joined = share * cost.step_ms, share * cost.device_ms
+    least = SHORTEST_MS * rounds / joined if context.on_gpu and joined > 0 else 0.0
+    left = 1 - share * (1 - min(1.0, max(new_share(joins), least)))
     return context.draft(
         cost.place,
         "A tensor grows here with each call: it is copied completely {rounds} times a step, "
@@ -233,7 +240,7 @@ def _kept(context: Context, cost: LineCost, rounds: float) -> Draft:
             **context.spent("growing tensor", spent),
         },
         cost_ms=spent,
-        change=Scale((cost.place,), device=left),
+        change=Scale((cost.place,), device=left, host=1.0 if context.on_gpu else left),
         fixes=[
             "each call needs the earlier pieces: allocate the tensor once at its final length, "
             "write each piece into a slice of it, and pass on the filled part"

@@ -128,8 +128,7 @@ data parallel training.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -158,22 +157,33 @@ class DenseEmbeddingGradient(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        found = list(tables(context))
-        for table in found:
-            if len(_made(context, table)) == 1:  # several lines may look rows up in it
-                read = sum(one.read for one in found if (one.shape, one.by) == (table.shape, table.by))
-                table = replace(table, read=read)
-            if table.read > MOST_READ * table.rows:
+        for looked_up in _together(context, tables(context)):
+            table = looked_up[0]
+            modules = max(1, len(_made(context, table)))
+            read = sum(one.read for one in looked_up) / modules
+            if read > MOST_READ * table.rows:
                 continue
             for site in context.sites("optimizer"):
-                drafts = list(_judged(context, table, site))
+                drafts = list(_judged(context, looked_up, read, site))
                 yield from drafts
                 if drafts:
                     break
 
 
-def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
-    """One for each module of the table's size, among which the time is divided."""
+def _together(context: Context, found: Iterable[Table]) -> Iterable[list[Table]]:
+    """The lines that look rows up in modules of one size, which may be several lines for each module. Lines
+    with tables that no module holds stay apart."""
+    groups: dict[tuple[Any, ...], list[Table]] = {}
+    for table in found:
+        own = () if _made(context, table) else table.cost.place
+        groups.setdefault((table.shape, table.by, own), []).append(table)
+    return groups.values()
+
+
+def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -> Iterator[Draft]:
+    """One for each module of the tables' size, among which the time is divided. ``read``: rows a step of each
+    of them."""
+    table = max(looked_up, key=lambda one: one.filled * one.cost.step_ms)
     optimizer = facts_of(Optimizer, site)
     kind = (optimizer.type or "").rpartition(".")[2]
     elements = optimizer.elements or 0
@@ -188,8 +198,8 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
     steps = context.costs(site.uses)
     of_table = many * table.rows * table.columns / elements
     parts = {cost.place: _updating(cost, table, of_table) for cost in steps}
-    place = table.cost.place
-    parts[place] = min(1.0, parts.get(place, 0.0) + table.filled)
+    for one in looked_up:
+        parts[one.cost.place] = min(1.0, parts.get(one.cost.place, 0.0) + one.filled)
     costs = context.costs(parts)
     spent = sum(cost.step_ms * parts[cost.place] for cost in costs) / many
     if kind in _OTHER_RESULT:
@@ -197,24 +207,26 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
             return
     elif kind not in _SAME_RESULT:
         return
-    saved = {at: part * (1 - table.read / table.rows) / many for at, part in parts.items()}
+    saved = {at: part * (1 - read / table.rows) / many for at, part in parts.items()}
     found: list[Site | None] = [*modules]
     for made in found or [None]:
         held = holder(made, "sparse") if made is not None else None
         yield context.draft(
-            held.place if held else made.place if made is not None else place,
+            held.place if held else made.place if made is not None else table.cost.place,
             "A step reads at most {read} of the {rows} rows of this embedding, but computes a "
             "gradient for all rows and updates all of them, which takes {spent} ({share}).",
             {
-                "read": count("rows read", round(table.read), "rows"),
+                "read": count("rows read", round(read), "rows"),
                 "rows": count("rows of the table", table.rows, "rows"),
                 **context.spent("gradient and update of the table", spent),
             },
             cause=max((cost.place for cost in costs), key=lambda at: _spent(context, parts, at)),
             cost_ms=spent,
-            saving_ms=spent * (1 - table.read / table.rows),
+            saving_ms=spent * (1 - read / table.rows),
             # The sparse update itself was not timed, so this is a bound.
-            change=Together(tuple(leaving(context, at, 1 - share) for at, share in saved.items())),
+            change=Together(
+                tuple(leaving(context, at, 1 - share, apart=True) for at, share in saved.items())
+            ),
             fixes=[partial(_fix, context, table, made, site, kind)],
         )
 

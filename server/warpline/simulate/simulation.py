@@ -20,6 +20,7 @@ from warpline.model.change import (
     Scale,
     Together,
 )
+from warpline.model.change import Places as Where
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted, Resource
 from warpline.simulate import calibrate, compiled, device, layout, limits, loading, precision
@@ -109,7 +110,7 @@ class Simulation:
 
     def _made(self, change: Change) -> tuple[Timeline, Feed | None, float] | None:
         """``(timeline, loader's feed, batches a step)`` with ``change``; None if it cannot be simulated."""
-        changes = _flat((change,))
+        changes = _added_up(_flat((change,)))
         timeline, feed, work = self._timeline, self._feed, 1.0
         for one in changes:
             if isinstance(one, LoaderWorkers):
@@ -142,6 +143,25 @@ class Simulation:
         spent, batches = loading.waited_ns(timeline)
         own = (float(timeline.host_ns.sum()) - spent) * self._clock.host
         return (own + feed.cost_ns * batches) / timeline.steps / max(1, self._cores)
+
+
+def _added_up(changes: list[Change]) -> list[Change]:
+    """``changes`` with one in the place of all that take different parts of the time at the same places."""
+    parts: dict[tuple[Where, bool], Scale] = {}
+    for one in changes:
+        if isinstance(one, Scale) and one.apart:
+            before = parts.get((one.places, one.at_most))
+            parts[one.places, one.at_most] = (
+                one
+                if before is None
+                else replace(
+                    before,
+                    device=max(0.0, before.device + one.device - 1),
+                    host=max(0.0, before.host + one.host - 1),
+                )
+            )
+    others = [one for one in changes if not (isinstance(one, Scale) and one.apart)]
+    return [*parts.values(), *others]
 
 
 def _flat(changes: tuple[Change, ...]) -> list[Change]:

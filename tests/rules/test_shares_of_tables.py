@@ -1,0 +1,76 @@
+"""Embeddings of one size share what all lines that look rows up in them, and the optimizer, take."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.diagnosis.diagnose import diagnose
+from warpline.model.change import Change, Scale, Together
+from warpline.model.report import Finding
+
+TWO = """\
+#> device kind=cpu; steps step_ms=40
+import torch
+
+head = torch.nn.Embedding(90000, 64)  #> site module type=Embedding num_embeddings=90000 embedding_dim=64
+tail = torch.nn.Embedding(90000, 64)  #> site module type=Embedding num_embeddings=90000 embedding_dim=64
+both = [*head.parameters(), *tail.parameters()]
+optimizer = torch.optim.SGD(both, lr=0.1)
+#^ site optimizer type=SGD elements=11520000 shapes=[[2,90000,64]] with.momentum=0 with.weight_decay=0
+for one, other, wrong in batches:
+    h = head(one)
+    #^ cost step_ms=5 device_ms=5 backward_ms=5; op aten::embedding shapes=[[90000,64],[512]] device_ms=0
+    #^ op aten::embedding_dense_backward phase=backward shapes=[[512,64],[512]] device_ms=0
+    #^ op aten::fill_ phase=backward shapes=[[90000,64],[]] device_ms=5
+    right = h * tail(other)
+    #^ cost step_ms=4 device_ms=4 backward_ms=4; op aten::embedding shapes=[[90000,64],[512]] device_ms=0
+    #^ op aten::embedding_dense_backward phase=backward shapes=[[512,64],[512]] device_ms=0
+    #^ op aten::fill_ phase=backward shapes=[[90000,64],[]] device_ms=4
+    {last}
+    loss = right.sum() - false.sum()  #> cost step_ms=16 device_ms=16
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    #^ use optimizer; cost step_ms=8 device_ms=8; op aten::add_ shapes=[[90000,64],[90000,64]] device_ms=8
+"""
+LAST = """\
+false = h[:, None] * tail(wrong)
+    #^ cost step_ms=7 device_ms=7 backward_ms=7
+    #^ op aten::embedding shapes=[[90000,64],[512,{many}]] device_ms=0
+    #^ op aten::embedding_dense_backward phase=backward shapes=[[512,{many},64],[512,{many}]] device_ms=0
+    #^ op aten::fill_ phase=backward shapes=[[90000,64],[]] device_ms=7"""
+
+
+def parts(change: Change | None) -> list[Scale]:
+    assert isinstance(change, Together)
+    return [one for one in change.changes if isinstance(one, Scale)]
+
+
+def found(code: str) -> list[tuple[Finding, Change | None]]:
+    example = read_example(code)
+    diagnosis = diagnose(example.profile, texts(example))
+    mine = [one for one in diagnosis.findings if one.rule == "dense-embedding-gradient"]
+    return [(one, diagnosis.changes.get(one.id)) for one in mine]
+
+
+def test_two_tables_and_three_lines() -> None:
+    """All that the fill and the update take is 24 ms: half of it for each table."""
+    every = found(TWO.format(last=LAST.format(many=5)))
+    assert [one.line for one, _ in every] == [3, 4]
+    for one, change in every:
+        assert one.evidence[0].value == round((512 * 2 + 512 * 5) / 2), "rows read"
+        assert {each.places[0][1] for each in parts(change)} == {8, 9, 10, 14}
+        assert all(each.apart and each.host == each.device for each in parts(change))
+        assert sum(each.value for each in one.evidence if each.unit == "ms") == pytest.approx(12.0)
+
+
+def test_two_tables_and_two_lines() -> None:
+    every = found(TWO.format(last="false = right"))
+    assert [sum(each.value for each in one.evidence if each.unit == "ms") for one, _ in every] == [8.5, 8.5]
+
+
+def test_many_rows_of_both_are_read() -> None:
+    """40 times 512 rows are more than a fifth of one table, and its line alone does not count either."""
+    every = found(TWO.format(last=LAST.format(many=40)))
+    assert [sum(each.value for each in one.evidence if each.unit == "ms") for one, _ in every] == [8.5, 8.5]
