@@ -141,3 +141,70 @@ def test_a_table_of_positions_is_not_what_the_scores_are_long_by() -> None:
     assert rule is not None
     (draft,) = rule.find(Context(replace(example.profile, facts=facts), texts(example)))
     assert draft.line == 5
+
+
+SHARED = """\
+import torch
+from dataclasses import dataclass
+from torch import nn
+
+WORDS = 8193
+
+@dataclass
+class Options:
+    width: int = 512
+    words: int = WORDS
+
+class Net(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.head = nn.Linear(options.width, options.words)
+        #^ site module type=Linear in_features=512 out_features=8193
+
+    def forward(self, x):
+        return self.head(x)
+        #^ cost device_ms=20; op aten::mm device_ms=15 shapes=[[64,512],[512,8193]] dtypes=c10::Half,c10::Half
+        #^ node aten.mm.default args=[%1,%7] shape=[64,8193]
+        #> tensor %7 shape=[512,8193] parameter=true
+
+data = torch.randint(WORDS, (64, 9))
+"""
+CONSTANT = Holder("variable", FILE, 5, 8, "WORDS")
+
+
+def shared(script: str) -> tuple[int, str]:
+    text, (draft,) = drafts(CONSTANT, script)
+    return draft.line, apply(text, draft.fixes[0].edits)
+
+
+def test_a_constant_that_data_reads_is_padded_where_the_layers_get_it() -> None:
+    line, text = shared(SHARED)
+    assert line == 10
+    assert "    words: int = -(-WORDS // 64) * 64\n" in text
+    assert "WORDS = 8193\n" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [
+        ("words: int = WORDS", "sizes = {'words': WORDS}", "{'words': -(-WORDS // 64) * 64}"),
+        ("words: int = WORDS", "sizes = dict(words=WORDS)", "dict(words=-(-WORDS // 64) * 64)"),
+    ],
+)
+def test_other_names_that_a_constant_is_passed_on_under(old: str, new: str, after: str) -> None:
+    assert after in shared(SHARED.replace(old, new))[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.randint(WORDS, (64, 9))", "None"),  # nothing else reads it
+        ("torch.randint(WORDS, (64, 9))", "scores.view(-1, WORDS)"),  # it has to agree with the layer
+        ("torch.randint(WORDS, (64, 9))", "torch.randint(9, (64, 9)) % WORDS"),
+        ("width: int = 512", "width: int = 512\n    chars: int = WORDS"),  # two names
+    ],
+)
+def test_a_constant_is_padded_itself_where_that_is_not_known_to_be_alone(old: str, new: str) -> None:
+    line, text = shared(SHARED.replace(old, new))
+    assert line == 5
+    assert "WORDS = 8256\n" in text

@@ -4,7 +4,8 @@
 
 Finds costly half-precision products in which a dimension is not a multiple of eight, and names the next
 multiple. The finding is at the line that sets the size of a layer (a vocabulary size, a number of classes),
-and the fix rounds it up there. There is no fix where the size is not that layer's alone: where data, or a
+and the fix rounds it up there: where random data is drawn below the same constant, at the field or entry
+that passes it on to the layers. There is no fix where the size is not the layers' alone: where data, or a
 tensor that an operator makes (the bins of a spectrogram), has to agree with it.
 
 ## Why is this slow
@@ -85,6 +86,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.extents import tied
 from warpline.rulekit.holders import by_hand, literal_at
+from warpline.rulekit.passed_on import passed_on
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.births import Holder
 from warpline.wire.precision import HALF
@@ -194,7 +196,8 @@ def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | Non
 
 def _place(context: Context, cost: LineCost, size: int, holder: Holder | None) -> tuple[str, int]:
     if holder is not None and context.source(holder.file).text:
-        return holder.place
+        own = passed_on(context, holder)
+        return own[0].place(own[1]) if own is not None else holder.place
     source, found = _literals(context, cost, size)
     return source.place(found[0]) if source is not None and len(found) == 1 else cost.place
 
@@ -229,6 +232,9 @@ def _alone(context: Context, size: int, holder: Holder | None) -> str:
 
 def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Source, cst.BaseExpression, str]:
     """The expression that holds the size, and what to write for it. Raises Refused."""
+    own = passed_on(context, holder)
+    if own is not None:
+        return *own, _rounded(own[1].value, size)
     source = context.source(holder.file)
     if holder.kind == "computed":
         sums = [
@@ -238,8 +244,12 @@ def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Sou
         ]
         if sums:
             widest = max(sums, key=lambda node: source.span(node)[1])
-            piece = _PADDED if size > _PADDED else _PIECE
-            return source, widest, f"-(-({source.code(widest)}) // {piece}) * {piece}"
+            return source, widest, _rounded(f"({source.code(widest)})", size)
     if reason := by_hand(holder, holder.name or "the size"):
         raise Refused(reason)
     return *literal_at(context, holder, size), str(padded)
+
+
+def _rounded(code: str, size: int) -> str:
+    piece = _PADDED if size > _PADDED else _PIECE
+    return f"-(-{code} // {piece}) * {piece}"
