@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit.context import Context
 from warpline.rulekit.slicing import sliced
+from warpline.rules.small_batch import SmallBatch
+from warpline.text.edits import apply
+from warpline.wire.loops import Loop
 
 RANGE = """\
 SIZE = 32  # here
@@ -46,13 +49,111 @@ WORDS = """\
 for word in text.split(","):
     found.append(model(word))  #> cost step_ms=9 calls=1
 """
+NUMBERED = """\
+ROWS = 16  # here
+for turn in range(len(data) // ROWS):
+    out = model(data[turn * ROWS : (turn + 1) * ROWS])  #> cost step_ms=9 calls=1
+"""
+COUNTED = """\
+ROWS = 16
+for turn in range(100):
+    out = model(data[turn * ROWS : (turn + 1) * ROWS])  #> cost step_ms=9 calls=1
+"""
+FUNCTION = """\
+for part in tqdm(torch.split(frames, 4)):  # here
+    out = model(part)  #> cost step_ms=9 calls=1
+"""
+CHUNKS = """\
+parts = torch.chunk(frames, 200)  # here
+for part in parts:
+    out = model(part)  #> cost step_ms=9 calls=1
+"""
+PAIRS = """\
+SIZE = 8  # here
+for x, y in zip(left.split(SIZE), right.split(SIZE)):
+    out = model(x, y)  #> cost step_ms=9 calls=1
+"""
+UNEQUAL = PAIRS.replace("right.split(SIZE)", "right.split(2 * SIZE)").replace("  # here", "")
+FEATURES = """\
+for part in torch.chunk(x, 8, dim=-1):
+    out = model(part)  #> cost step_ms=9 calls=1
+"""
 
 
-@pytest.mark.parametrize("code", [RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS])
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
+        *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES),
+    ],
+)
 def test_where_their_size_is_written(code: str) -> None:
     example = read_example(code)
     here = [at for at, line in enumerate(code.split("\n"), 1) if "# here" in line and code is not PIECES]
-    assert [found.place[1] for found in sliced(Context(example.profile, texts(example)))] == here
+    found = list(sliced(Context(example.profile, texts(example))))
+    assert [one.size.place[1] for one in found] == here
+    assert [one.parts for one in found] == [True] * (code is CHUNKS) + [False] * (
+        len(here) - (code is CHUNKS)
+    )
+
+
+COMPREHENSION = """\
+SIZE = 4
+def judge(photos):
+    return [inspect(part) for part in photos.split(SIZE)]  #> cost step_ms=1 calls=0
+def inspect(part):
+    return net(part)  #> cost step_ms=9 calls=1
+"""
+
+
+@pytest.mark.parametrize("header", ["for part in photos.split(SIZE)", "for photo in photos", None])
+def test_a_comprehension_whose_turns_are_the_steps(header: str | None) -> None:
+    example = read_example(COMPREHENSION)
+    loop = Loop(FILE, 3, "judge", header) if header is not None else None
+    manifest = replace(example.profile.manifest, request=replace(example.profile.manifest.request, loop=loop))
+    found = list(sliced(Context(replace(example.profile, manifest=manifest), texts(example))))
+    assert [one.size.place[1] for one in found] == ([1] if header and "split" in header else [])
+
+
+#: The number stands in the loop more than once, or with another meaning.
+AGAIN = """\
+for at in range(0, len(ids), 32):
+    found.append(model(ids[at : at + 32], mask[at : 32 + at]))  #> cost step_ms=9 calls=1
+"""
+BOTH = """\
+for x, y in zip(left.split(8), right.split(8)):
+    out = model(x, y)  #> cost step_ms=9 calls=1
+"""
+
+
+@pytest.mark.parametrize(("code", "count"), [(AGAIN, 3), (BOTH, 2), (AGAIN + "    done = at / 32\n", 0)])
+def test_a_number_that_is_written_again_is_changed_everywhere_or_not_at_all(code: str, count: int) -> None:
+    example = read_example(code)
+    found = list(sliced(Context(example.profile, texts(example))))
+    assert [1 + len(one.again) for one in found] == [count] * bool(count)
+
+
+FEW = """\
+#> steps step_ms=40 device_busy_percent=30; memory peak_bytes=4000000000
+import torch
+for x, y in zip(LEFT, RIGHT):
+    out = model(x, y)  #> cost step_ms=40 device_ms=12 idle_ms=28 cpu_ms=40 launches=1500 calls=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "after"),
+    [("split(8)", "split(16)"), ("chunk(80)", "chunk(40)"), ("chunk(81)", "the number of parts is odd")],
+)
+def test_the_edit_keeps_what_is_taken_side_by_side_together(cut: str, after: str) -> None:
+    example = read_example(FEW.replace("LEFT", f"left.{cut}").replace("RIGHT", f"right.{cut}"))
+    (draft,) = SmallBatch().find(Context(example.profile, texts(example)))
+    if not draft.fixes:
+        assert after in draft.message
+        return
+    text = apply(example.text, draft.fixes[0].edits)
+    assert f"zip(left.{after}, right.{after})" in text
+    assert ("80 parts" if "80" in cut else "8 samples per batch") in draft.message
 
 
 @pytest.mark.parametrize("argv", [("--batch-size", "64"), ("--batch-size=64",)])

@@ -1,11 +1,14 @@
-"""Batches that a script slices itself, in a loop with one turn a step."""
+"""Batches that a script slices itself, in a loop or a comprehension with one turn a step."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 
+from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import Origin, origin, overridden
 from warpline.syntax.source import Source
@@ -13,10 +16,33 @@ from warpline.syntax.source import Source
 #: Lines of a loop that has one turn a step run as often; a partial step more or less at the window's ends.
 _ONCE = 0.5
 
+#: Python writes a loop's header in its own way.
+_SPELLING = re.compile(r"[\s()'\"]")
 
-def sliced(context: Context) -> Iterator[Origin]:
-    """Where the size is written of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it, or
-    over ``tensor.split(size)``.
+Loop = cst.For | cst.CompFor
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """``size``: where the number of samples of a batch is written, with ``parts`` the number of batches.
+
+    ``source`` is the loop's file, and ``again`` the same number written out there again."""
+
+    size: Origin
+    source: Source
+    again: tuple[cst.BaseExpression, ...] = ()
+    parts: bool = False
+
+    @property
+    def number(self) -> int:
+        """The size, or the number of parts."""
+        return int(self.size.source.literal(self.size.node))
+
+
+def sliced(context: Context) -> Iterator[Slices]:
+    """The batches of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it, over
+    ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
+    ``tensor.chunk(parts)``.
 
     Only of loops with one turn a step. Sizes that are no plain number, cannot be followed, or are the default
     of an option that the command line gives another value, are left out.
@@ -24,42 +50,133 @@ def sliced(context: Context) -> Iterator[Origin]:
     seen: set[tuple[str, int]] = set()
     for cost in context.profile.lines:
         source = context.source(cost.file)
-        statement = source.statement_at(cost.line)
-        if statement is None or abs(cost.calls - 1) > _ONCE:
-            continue
-        for loop in source.loops(statement)[:1]:
-            step = _step(source, loop)
-            if step is None:
+        for loop in _loops(source, cost.line):
+            written = _written(source, loop) if _turns_once(context, source, loop, cost) else None
+            if written is None:
                 continue
-            found = origin(context, source, step)
+            (first, *again), parts = written
+            found = origin(context, source, first)
             if overridden(context, found) is not None:
                 continue
             size = found.source.literal(found.node) if found.editable else None
             if type(size) is int and size > 0 and found.place not in seen:
                 seen.add(found.place)
-                yield found
+                yield Slices(found, source, tuple(again) if found.node is first else (), parts)
 
 
-def _step(source: Source, loop: cst.For | cst.While) -> cst.BaseExpression | None:
-    for call in source.nodes(cst.Call, within=loop.iter) if isinstance(loop, cst.For) else ():
-        if source.is_named(call.func, "split") and call.args:
-            dim = source.argument(call, "dim", 1)
-            return call.args[0].value if dim is None or source.literal(dim.value) == 0 else None
-        if source.is_named(call.func, "range") and len(call.args) == 3:
-            step = call.args[2].value
-            if any(_ends_after(source, part, step) for part in source.nodes(cst.Slice, within=loop)):
-                return step
+def _loops(source: Source, line: int) -> list[Loop]:
+    """The innermost loop around the statement at ``line``, and what the statement itself loops over."""
+    statement = source.statement_at(line)
+    if statement is None:
+        return []
+    around = [one for one in source.loops(statement)[:1] if isinstance(one, cst.For)]
+    within = source.nodes(cst.CompFor, within=statement) if _is_simple(statement) else []
+    return [*around, *within]
+
+
+def _is_simple(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine)
+
+
+def _turns_once(context: Context, source: Source, loop: Loop, cost: LineCost) -> bool:
+    """Whether a step is a turn of it: since the run chose this loop, or its lines run so often."""
+    chosen = context.profile.manifest.request.loop
+    if chosen is not None and chosen.file == source.path:
+        header = f"for {source.code(loop.target)} in {source.code(loop.iter)}"
+        if _SPELLING.sub("", header) == _SPELLING.sub("", chosen.header):
+            return True
+    return isinstance(loop, cst.For) and abs(cost.calls - 1) <= _ONCE
+
+
+def _written(source: Source, loop: Loop) -> tuple[list[cst.BaseExpression], bool] | None:
+    """Where the loop has the size of its batches, and whether it is the number of them."""
+    over: cst.BaseExpression = loop.iter
+    if isinstance(over, cst.Name):
+        function = source.enclosing(loop, cst.FunctionDef)
+        given = source.assigned(over.value, within=function)
+        over = given[0] if len(given) == 1 else over
+    cuts = [call for call in source.nodes(cst.Call, within=over) if source.is_named(call.func, *_CUTS)]
+    if cuts:
+        return _of_cuts(source, cuts)
+    for call in source.nodes(cst.Call, within=over):
+        if source.is_named(call.func, "range"):
+            sizes = _of_range(source, loop, call)
+            return (sizes, False) if sizes else None
     return None
 
 
-def _ends_after(source: Source, part: cst.Slice, step: cst.BaseExpression) -> bool:
-    """``[at : at + size]`` of the first dimension: ``[:, at : at + size]`` takes a piece of each sample."""
-    end, element = part.upper, source.parent(part)
+_CUTS = ("split", "chunk")
+#: Their arguments, of tensors' methods and of torch's functions.
+_SIZES = ("split_size", "split_size_or_sections", "chunks")
+
+
+def _of_cuts(source: Source, cuts: list[cst.Call]) -> tuple[list[cst.BaseExpression], bool] | None:
+    """The sizes in ``x.split(size)`` and ``torch.chunk(x, parts)``: equal ones, of the first dimension."""
+    sizes = []
+    for call in cuts:
+        behind = source.name(call.func) in ("torch.split", "torch.chunk")  # the tensor
+        given = (source.argument(call, name, int(behind)) for name in _SIZES)
+        size = next((one for one in given if one is not None), None)
+        dim = source.argument(call, "dim", 1 + behind)
+        if size is None or (dim is not None and source.literal(dim.value) != 0):
+            return None
+        sizes.append(size.value)
+    chunked = {source.is_named(call.func, "chunk") for call in cuts}
+    if len({source.code(size) for size in sizes}) > 1 or len(chunked) > 1:
+        return None
+    return sizes, chunked.pop()
+
+
+def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpression]:
+    """The size in a ``range`` and in the slices of the first dimension that it numbers; [] if there is none,
+    or the same number stands in the loop with another meaning."""
+    body = source.parent(loop) if isinstance(loop, cst.CompFor) else loop
+    slices = [part for part in source.nodes(cst.Slice, within=body) if _is_first(source, part)]
+    if len(call.args) == 3:
+        step = call.args[2].value
+        ends = [end for part in slices if (end := _ends_after(source, part, step)) is not None]
+        found = [step, *ends] if ends else []
+    else:
+        sizes = [size for part in slices if (size := _multiple(source, part, loop)) is not None]
+        named = {source.code(one) for arg in call.args for one in source.nodes(cst.Name, within=arg)}
+        found = sizes if all(source.code(size) in named for size in sizes) else []
+    if found and isinstance(found[0], cst.Integer):
+        same = [one for one in source.nodes(cst.Integer, within=body) if one.value == found[0].value]
+        return found if len(same) == len(found) else []
+    return found
+
+
+def _is_first(source: Source, part: cst.Slice) -> bool:
+    """Whether it is of the first dimension: ``[:, at : at + size]`` takes a piece of each sample."""
+    element = source.parent(part)
     outer = source.parent(element) if element is not None else None
-    return (
-        isinstance(outer, cst.Subscript)
-        and outer.slice[0] is element
-        and isinstance(end, cst.BinaryOperation)
-        and isinstance(end.operator, cst.Add)
-        and source.code(step) in (source.code(end.left), source.code(end.right))
-    )
+    return isinstance(outer, cst.Subscript) and outer.slice[0] is element
+
+
+def _ends_after(source: Source, part: cst.Slice, step: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The ``size`` at the end of ``[at : at + size]``, where it is ``step``."""
+    end = part.upper
+    if not isinstance(end, cst.BinaryOperation) or not isinstance(end.operator, cst.Add):
+        return None
+    sides = (one for one in (end.left, end.right) if source.code(one) == source.code(step))
+    return next(sides, None)
+
+
+def _multiple(source: Source, part: cst.Slice, loop: Loop) -> cst.BaseExpression | None:
+    """``size`` of ``[at * size : (at + 1) * size]``, a name."""
+    at = source.code(loop.target)
+    low, high = (_factors(end) for end in (part.lower, part.upper))
+    if low is None or high is None:
+        return None
+    for number, size in (low, low[::-1]):
+        after = [one for one, other in (high, high[::-1]) if source.code(other) == source.code(size)]
+        plus = {f"{at} + 1", f"1 + {at}"}
+        if source.code(number) == at and any(source.code(one).strip("()") in plus for one in after):
+            return size if isinstance(size, (cst.Name, cst.Attribute)) else None
+    return None
+
+
+def _factors(end: cst.BaseExpression | None) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    if isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Multiply):
+        return end.left, end.right
+    return None

@@ -4,7 +4,7 @@
 
 Finds steps in which the device is idle because of launch overhead, or runs kernels that fill less than
 half of it, while most of its memory is free. The fix doubles the batch of the loader, or of a loop that
-slices its batches (`for at in range(0, count, size)`). If gradients are
+slices its batches (`for at in range(0, count, size)`, `data.split(size)`). If gradients are
 accumulated, it halves the number of batches, so that an update still sees the same samples. The gain is
 per sample.
 
@@ -143,12 +143,12 @@ from warpline.model import costs
 from warpline.model.change import Change, LargerBatch, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
 from warpline.rulekit.saving import Spent
-from warpline.rulekit.slicing import sliced
+from warpline.rulekit.slicing import Slices, sliced
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.rulekit.waiting import reads_of
 from warpline.wire.run import Site
@@ -187,7 +187,7 @@ class SmallBatch(Rule):
         hottest = max([*idle, *thin], key=lambda cost: idle.get(cost, 0.0) + thin.get(cost, 0.0))
         for batch in _batches(context):
             evidence = {
-                "size": count("batch size", batch.size, "samples"),
+                "size": count(*batch.what),
                 "idle": ms("idle while launching", waiting),
                 "share": percent("idle while launching", context.share(waiting)),
                 "memory": percent("memory at the peak", 100 * peak / whole, "device memory"),
@@ -196,10 +196,8 @@ class SmallBatch(Rule):
                 evidence["thin"] = ms("kernels that fill less than half the device", filling)
             yield context.draft(
                 batch.place,
-                (
-                    "With {size} samples per batch, the device is idle for {idle} a step ({share}) "
-                    "because of launch overhead"
-                )
+                f"With {batch.how}, the device is idle for {{idle}} a step ({{share}}) because of launch "
+                "overhead"
                 + (", spends {thin} in kernels that fill less than half of it" if filling else "")
                 + ", and uses {memory} of its memory. A larger batch takes less time per sample."
                 + batch.whence,
@@ -215,9 +213,10 @@ class SmallBatch(Rule):
 
 class _Batch(NamedTuple):
     place: tuple[str, int]  # where its size is written
-    size: int
+    what: tuple[str, int, str]  # that number, as evidence
     whence: str
     fix: Callable[[], Fix]
+    how: str = "{size} samples per batch"
 
 
 def _batches(context: Context) -> Iterator[_Batch]:
@@ -225,18 +224,27 @@ def _batches(context: Context) -> Iterator[_Batch]:
     for site in context.sites("loader"):
         size = facts_of(Loader, site).batch_size
         if isinstance(size, int) and context.costs(site.uses):
-            place = edit_site(context, site, "batch_size")
-            yield _Batch(place, size, whence(context, site, "batch_size"), partial(_fix, context, site, size))
+            place, what = edit_site(context, site, "batch_size"), ("batch size", size, "samples")
+            yield _Batch(place, what, whence(context, site, "batch_size"), partial(_fix, context, site, size))
     for found in sliced(context):
-        size = found.source.literal(found.node)
-        yield _Batch(found.place, size, f" Its value is {found.words}.", partial(_sliced, context, found))
+        fix = partial(_sliced, context, found)
+        words = f" Its value is {found.size.words}." if found.size.kind != "literal" else ""
+        if found.parts:
+            how = "the data in {size} parts"
+            yield _Batch(found.size.place, ("batches", found.number, "parts"), words, fix, how)
+        else:
+            yield _Batch(found.size.place, ("batch size", found.number, "samples"), words, fix)
 
 
-def _sliced(context: Context, found: Origin) -> Fix:
-    size = found.source.literal(found.node)
+def _sliced(context: Context, found: Slices) -> Fix:
+    if found.parts and found.number % _FACTOR:
+        raise Refused("the number of parts is odd")
+    number = str(found.number // _FACTOR if found.parts else found.number * _FACTOR)
     changes = Changes(context)
-    changes.at_origin(found, "the batch size", str(_FACTOR * size))
-    (edits,) = changes.edits.values()
+    changes.at_origin(found.size, "the batch size", number)
+    for node in found.again:
+        changes.of(found.source).replace(node, number)
+    edits = changes.of(found.size.source)
     return edits.fix("Double the batch", "unsafe")
 
 
