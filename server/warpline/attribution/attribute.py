@@ -164,6 +164,7 @@ def _rows(
             allocator_calls=float(costs.allocations[row]),
             allocator_ms=float(costs.allocator[row]),
             stalled_ms=float(costs.stalled[row]),
+            on_host_ms=float(costs.on_host[row]),
             nodes=float(graph.made[row]),
             unused_nodes=float(graph.unused[row]),
             total_nodes=float(calls.nodes[row]),

@@ -14,7 +14,11 @@ from warpline.attribution.scene import Scene
 from warpline.attribution.stalled import stalled_ns
 from warpline.attribution.timeline import overlay, union
 from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
-from warpline.trace.columns import Floats, Ints, Trace, take
+from warpline.model import costs
+from warpline.trace.columns import OP, Floats, Ints, Trace, take
+
+#: The most that an operator takes which touches no element, with its record.
+VIEW_NS = costs.bound("view-ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +26,9 @@ class HostCosts:
     """Milliseconds per step by line number, scaled to the unprofiled step. Counts per step: ``calls``,
     ``syncs`` (calls that wait for the device) and ``allocations`` (allocator calls into the driver).
 
-    ``sync``, ``loader``, ``gc``, ``allocator``, ``stalled``, ``tracebacks`` and ``checks`` are parts of
-    ``cpu``. If the host runs ahead of the device, the sum of ``cpu`` over lines is less than the step: the
-    difference is the host's lead at the end of the capture.
+    ``sync``, ``loader``, ``gc``, ``allocator``, ``stalled``, ``on_host``, ``tracebacks`` and ``checks`` are
+    parts of ``cpu``. If the host runs ahead of the device, the sum of ``cpu`` over lines is less than the
+    step: the difference is the host's lead at the end of the capture.
     """
 
     cpu: Floats
@@ -38,6 +42,7 @@ class HostCosts:
     allocator: Floats
     allocations: Floats
     stalled: Floats
+    on_host: Floats  # in operators that queue nothing on the device
 
 
 def host_costs(scene: Scene, accounted: Account) -> HostCosts:
@@ -78,7 +83,27 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
         allocator=np.minimum(allocator, cpu),
         allocations=scene.by_line(scene.placed.line[allocates], np.ones(int(allocates.sum()))) / trace.steps,
         stalled=np.minimum(scene.by_line(scene.placed.line, stalled_ns(trace)) * scale, cpu),
+        on_host=np.minimum(scene.by_line(scene.placed.line, _on_host_ns(trace)) * scale, cpu),
     )
+
+
+def _on_host_ns(trace: Trace) -> Floats:
+    """Nanoseconds of operators on tensors in the host's memory, beside a device: of calls of the lines' own
+    that queue nothing on it and do not wait for it, those that take longer than a view of a tensor."""
+    host = trace.host
+    found = np.zeros(len(host))
+    queue = np.zeros(len(host), bool)
+    queue[trace.kernels.launch[trace.kernels.launch >= 0]] = True
+    queue |= sync_calls(trace)
+    outer = np.flatnonzero((host.parent < 0) & (host.kind == OP))
+    for thread in np.unique(host.thread[outer]).tolist() if trace.on_gpu else ():
+        calls = np.sort(host.start_ns[(host.thread == thread) & queue])
+        rows = outer[host.thread[outer] == thread]
+        first, last = (np.searchsorted(calls, when[rows]) for when in (host.start_ns, host.end_ns))
+        rows = rows[first == last]
+        found[rows] = np.maximum(0.0, (host.end_ns - host.start_ns)[rows] - VIEW_NS)
+    low, high = trace.window_ns
+    return np.where((host.start_ns >= low) & (host.start_ns < high), found, 0.0)
 
 
 def _loading(scene: Scene, cpu: Floats) -> Floats:

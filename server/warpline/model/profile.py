@@ -105,6 +105,7 @@ class LineCost(Placed):
     allocator_calls: float = 0.0  # cudaMalloc, cudaFree, cudaHostAlloc and the like, per step
     allocator_ms: float = 0.0  # host time in them
     stalled_ms: float = 0.0  # host time of copies in its memory beyond what they need (attribution/stalled)
+    on_host_ms: float = 0.0  # host time of operators on tensors in its memory, beside a device
     nodes: float = 0.0  # nodes added to autograd's graph, per step
     unused_nodes: float = 0.0  # of these, nodes that no backward pass visits
     #: The same with the user's functions that the line calls, and their backward pass in ms per step.

@@ -13,8 +13,10 @@ _OWN_LOOP = 16
 
 
 def launching_ms(cost: LineCost) -> float:
-    """Time in which the device had nothing to do while the host was launching at this line."""
-    return max(0.0, cost.idle_ms - cost.loader_ms - cost.sync_ms - cost.gc_ms) if cost.launches else 0.0
+    """Time in which the device had nothing to do while the host was launching at this line: not while it
+    worked on tensors in its own memory."""
+    others = cost.loader_ms + cost.sync_ms + cost.gc_ms + cost.on_host_ms
+    return max(0.0, cost.idle_ms - others) if cost.launches else 0.0
 
 
 def single_share(cost: LineCost) -> float:
