@@ -54,6 +54,55 @@ def test_it_has_to_be_in_each_step_and_the_scripts_own(facts: dict[str, object])
     assert found(**facts) == []
 
 
+CROWDED = """\
+#> totals idle_ms=10 stalled_ms={stalled} queued_ms={queued}; flags surveyed_ms=20; steps step_ms=20
+def update(batch):
+    loss = train(batch)  #> cost device_ms=10 idle_ms=1 step_ms=11
+    return {{
+        "loss": loss.item(),
+        #^ cost sync_ms=0.02 syncs=1 step_ms=0.1; site sync what=item calls=1 wait_ms=0.09 direct=true
+        #^ kernel "Memcpy DtoH (Device -> Pinned)" kind=copy device_ms=0.002
+        "gap": gap.item(),
+        #^ cost sync_ms=0.02 syncs=1 step_ms=0.1; site sync what=item calls=1 wait_ms=0.02 direct=true
+        #^ kernel "Memcpy DtoH (Device -> Pinned)" kind=copy device_ms=0.002
+    }}
+def sample():
+    return pinned(rows)  #> cost idle_ms=9 step_ms=9
+"""
+
+
+@pytest.mark.parametrize(("stalled", "queued"), [(9, 0), (0, 9), (5, 4)])
+def test_other_processes_on_the_cores_hide_a_wait_as_well(stalled: float, queued: float) -> None:
+    example = read_example(CROWDED.format(stalled=stalled, queued=queued))
+    result = diagnose(example.profile, texts(example), predict=nothing_gained)
+    (one,) = [one for one in result.findings if one.rule == "sync-in-step"]
+    assert (one.line, one.severity, one.predicted) == (4, "hint", None)
+    assert "other processes, which have 9.00 ms of the host's time, it may lose up to 9.09 ms" in one.message
+    assert "Later lines read values too (1)" in one.message
+
+
+def test_without_them_it_is_as_short_as_it_looks() -> None:
+    example = read_example(CROWDED.format(stalled=0.2, queued=0))
+    result = diagnose(example.profile, texts(example), predict=nothing_gained)
+    assert [one for one in result.findings if one.rule == "sync-in-step"] == []
+
+
+def test_work_of_the_device_between_two_reads_makes_both_wait() -> None:
+    example = read_example(
+        """\
+#> totals idle_ms=10 stalled_ms=9; flags surveyed_ms=20; steps step_ms=20
+def update(batch):
+    seen = train(batch).item()
+    #^ cost device_ms=2 sync_ms=0.02 syncs=1 step_ms=16; site sync what=item calls=1 wait_ms=0.09 direct=true
+    gap = evaluate(batch)  #> cost device_ms=8 step_ms=8; kernel gemm device_ms=8
+    return seen, gap.item()
+    #^ cost sync_ms=0.02 syncs=1 step_ms=0.1; site sync what=item calls=1 wait_ms=0.02 direct=true
+"""
+    )
+    result = diagnose(example.profile, texts(example), predict=nothing_gained)
+    assert sorted(one.line for one in result.findings if one.rule == "sync-in-step") == [2, 4]
+
+
 COPIES = """\
 #> totals idle_ms=8; flags surveyed_ms={surveyed}; steps step_ms=20 profiled_step_ms={profiled}
 for images, labels in loader:

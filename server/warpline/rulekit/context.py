@@ -79,6 +79,12 @@ class Context:
         busy = self.profile.steps.device_busy_percent
         return self.step_ms * (1 - busy / 100) if idle is None else float(idle)
 
+    def crowded_ms(self) -> float:
+        """Host time per step that other processes took, as far as it is known: the main thread was ready to
+        run, or copies waited for torch's threads. 0 on a CPU: there the device's work waits as well."""
+        totals = self.profile.totals
+        return float(totals.get("stalled_ms", 0.0) + totals.get("queued_ms", 0.0)) if self.on_gpu else 0.0
+
     # -- the sources ----------------------------------------------------------------------------
 
     def text(self, file: str) -> str | None:

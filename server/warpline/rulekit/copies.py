@@ -66,7 +66,8 @@ def copy_waits(context: Context) -> Iterator[CopyWait]:
         waited = max(sum(cost.sync_ms for cost in costs), sum(timed))
         copied = sum(host_to_device(cost, pageable=False) for cost in costs)
         limit = max(copied, context.idle_ms())
-        most = min(waited + max(0.0, looked_ms - context.step_ms), limit)
+        slowed = max(0.0, looked_ms - context.step_ms + context.crowded_ms())
+        most = min(waited + slowed, limit)
         yield CopyWait(costs, min(waited, limit), most)
 
 

@@ -44,8 +44,8 @@ def waits(context: Context) -> list[Wait]:
     own that need a value of the device.
 
     A profiler slows the host. The device is then done sooner than the host gets to the call, and a wait
-    that costs much may take next to no time. So does the survey, but less, and it says by how much: no wait
-    got shorter by more than the surveyed step is longer than the timed ones.
+    that costs much may take next to no time. So does the survey, but less, and it says by how much; and so do
+    other processes that have its cores, as far as that is known. No wait got shorter by more than that.
     """
     found: dict[tuple[str, int], list[Sync]] = {}
     functions: dict[tuple[str, int], str] = {}
@@ -53,7 +53,9 @@ def waits(context: Context) -> list[Wait]:
         found.setdefault(site.place, []).append(facts_of(Sync, site))
         functions[site.place] = site.function
     idle = context.idle_ms()
-    slowed = max(0.0, (context.profile.facts.flags.surveyed_ms or 0.0) - context.step_ms)
+    surveyed_ms = context.profile.facts.flags.surveyed_ms
+    slowed = 0.0 if surveyed_ms is None else surveyed_ms - context.step_ms + context.crowded_ms()
+    slowed = max(0.0, slowed)
     places = dict.fromkeys([cost.place for cost in context.profile.lines if cost.sync_ms > 0])
     made = []
     for place in [*places, *(place for place in found if place not in places)]:

@@ -4,8 +4,9 @@
 
 Finds lines at which the host waits for the device (`.item()`, `.cpu()`, `print(tensor)`, `nonzero`, a
 boolean mask as index, a tensor as a condition), if the device is idle elsewhere in the step because
-nothing was queued. Under the profiler the host is slower, so such a wait can disappear. The rule
-therefore also finds these lines by what they call, and times their wait in a step without the profiler.
+nothing was queued. Under the profiler the host is slower, so such a wait can disappear, and so it can
+beside other processes on its cores. The rule therefore also finds these lines by what they call, and times
+their wait in a step without the profiler.
 
 ## Why is this slow
 
@@ -171,7 +172,6 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import RemoveSyncs
-from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.deferring import read_later
 from warpline.rulekit.waiting import USUAL, Wait, read_call, waits
@@ -182,9 +182,11 @@ _SEEN = (
 )
 _UNSEEN = (
     "The host reads a value from the device here in each step and waits for it: {wait} "
-    "under the profiler. Without the profiler it may lose up to {most}, because the "
+    "under the profiler. Without the profiler%s it may lose up to {most}, because the "
     "device is idle for {idle} a step."
 )
+#: The host would get here sooner, and wait longer, if others did not have its cores.
+_CROWDED = " and other processes, which have {crowded} of the host's time,"
 _BEHIND = " Later lines read values too ({behind}) and would wait instead: change them as well."
 #: What to do about a wait, by what the host asked for.
 _ADVICE = {
@@ -212,23 +214,28 @@ class SyncInStep(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         found = waits(context)
-        for wait in found:
+        shadowed: set[tuple[str, int]] = set()
+        for wait in sorted(found, key=lambda one: one.cost.place):
             cost = wait.cost
-            if not context.matters(wait.most_ms) or "synchronize" in wait.what:
+            if not context.matters(wait.most_ms) or "synchronize" in wait.what or cost.place in shadowed:
                 continue
             if not wait.what and any(
                 kernel.kind == "copy" and "HtoD" in kernel.name for kernel in cost.kernels
             ):
                 continue  # waiting for a copy to the device: the data rules
             place, seen = cost.place, context.matters(wait.lost_ms)
-            behind = [one for one in found if _is_behind(context, wait.cost, one)]
+            behind = [one for one in found if _is_behind(context, wait, one)]
+            shadowed.update(one.cost.place for one in behind)
+            crowded = 0.0 if seen or not context.matters(context.crowded_ms()) else context.crowded_ms()
+            unseen = _UNSEEN % (_CROWDED if crowded else "")
             yield context.draft(
                 place,
-                (_SEEN if seen else _UNSEEN) + _by_hand(context, wait) + (_BEHIND if behind else ""),
+                (_SEEN if seen else unseen) + _by_hand(context, wait) + (_BEHIND if behind else ""),
                 {
                     "wait": ms("sync wait", wait.waited_ms),
                     **({"behind": count("other reads", len(behind), "per step")} if behind else {}),
                     **({} if seen else {"most": ms("at most lost", wait.most_ms)}),
+                    **({"crowded": ms("other processes", crowded)} if crowded else {}),
                     "idle": ms("device idle", context.idle_ms()),
                     "share": percent("at most lost", context.share(wait.most_ms)),
                 },
@@ -240,12 +247,18 @@ class SyncInStep(Rule):
             )
 
 
-def _is_behind(context: Context, cost: LineCost, other: Wait) -> bool:
-    """Whether ``other`` waits in the place of the read at ``cost`` once that does not wait."""
-    here, there = cost, other.cost
+def _is_behind(context: Context, first: Wait, other: Wait) -> bool:
+    """Whether ``other`` waits in the place of ``first`` once that does not wait: the device has no work
+    between them, and neither is seen to wait."""
+    here, there = first.cost, other.cost
     later = (here.file, here.function) == (there.file, there.function) and here.line < there.line
-    reads = other.calls >= USUAL and "synchronize" not in other.what
-    return later and reads and not context.matters(other.most_ms)
+    if not later or other.calls < USUAL or "synchronize" in other.what:
+        return False
+    if not context.matters(other.most_ms):
+        return True
+    between = context.costs_within(here.file, here.line + 1, there.line)
+    work = sum(kernel.device_ms for cost in between for kernel in cost.kernels if kernel.kind != "copy")
+    return not context.matters(first.lost_ms) and not context.matters(other.lost_ms + work)
 
 
 def _by_hand(context: Context, wait: Wait) -> str:
