@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.kineto import AUTOGRAD, MAIN, KinetoRun, approx, at_line, closed
+from tests.kineto import AUTOGRAD, MAIN, ZERO_US, KinetoRun, approx, at_line, closed
 
 
 def test_kernel_time_goes_to_the_launching_line(tmp_path: Path) -> None:
@@ -75,6 +75,40 @@ def test_a_hooked_node_is_found_by_the_call_inside(tmp_path: Path) -> None:
     profile = run.profile()
     assert at_line(profile, 20).backward_ms == approx(0.01)
     assert at_line(profile, 10).backward_ms == approx(0.03)
+
+
+def in_place_on_a_view(folder: Path, *, arrows: bool) -> KinetoRun:
+    """``h = lin(x).relu_()`` at line 10, whose result is a view: one operator makes three nodes."""
+    run = KinetoRun(folder, 500)
+    run.line(0, 10)
+    run.op("aten::addmm", 1, 5, seq=7)
+    run.op("aten::relu_", 8, 5, seq=8)
+    run.line(15, 11)
+    run.op("aten::mul", 16, 5, seq=11)
+    run.line(22, 12)
+    for start, node, seq in (
+        (30, "AddmmBackward0", 7),
+        (60, "AsStridedBackward0", 10),
+        (90, "CopySlices", 9),
+    ):
+        run.op(f"autograd::engine::evaluate_function: {node}", start, 25, AUTOGRAD, seq=seq, fwd=1)
+        run.kernel(100 + start, 20, launched=start + 4, tid=AUTOGRAD, name=node)
+    if arrows:  # between the product and its node: they tell which thread is torch's first
+        at = {"pid": MAIN, "cat": "fwdbwd", "name": "x", "id": 1}
+        run.events.append({**at, "ph": "s", "tid": MAIN, "ts": ZERO_US + 1.0})
+        run.events.append({**at, "ph": "f", "tid": AUTOGRAD, "ts": ZERO_US + 30.0, "bp": "e"})
+    return run
+
+
+def test_all_nodes_of_an_operator_are_its_line_s(tmp_path: Path) -> None:
+    profile = in_place_on_a_view(tmp_path, arrows=True).profile()
+    assert at_line(profile, 10).backward_ms == approx(0.06)
+    assert at_line(profile, 12).device_ms == approx(0)
+
+
+def test_of_an_unknown_thread_only_the_number_itself_tells(tmp_path: Path) -> None:
+    profile = in_place_on_a_view(tmp_path, arrows=False).profile()
+    assert at_line(profile, 10).backward_ms == approx(0.02)
 
 
 def test_recomputation_is_a_phase_of_its_line(tmp_path: Path) -> None:

@@ -144,20 +144,25 @@ def node_numbers(trace: Trace, nodes: Ints) -> tuple[Ints, Ints]:
 
 
 def _forward_ops(trace: Trace, nodes: Ints, number: Ints, forward: Ints) -> Ints:
-    """The op that made each node: the last one to begin on the forward thread with the node's number."""
+    """The op that made each node: of the forward thread's ops with the largest number up to the node's the
+    last one to begin. An op has the number of the first node that it makes; one in place on a view makes
+    more (``CopySlices``, and the view's own)."""
     host = trace.host
     made = np.flatnonzero((host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0))
     key = (host.thread[made] << THREAD_SHIFT) + host.sequence[made]
     by = np.lexsort((host.start_ns[made], key))
     made, key = made[by], key[by]
     thread = np.full(int(host.forward_thread.max(initial=0)) + 1, trace.main, np.int64)
+    known = np.zeros(len(thread), bool)  # of another thread the exact number has to be met
     for torch_number, index in trace.forward_threads.items():
         if 0 <= torch_number < len(thread):
-            thread[torch_number] = index
+            thread[torch_number], known[torch_number] = index, True
     wanted = (thread[forward] << THREAD_SHIFT) + number
     at = np.searchsorted(key, wanted, "right") - 1
     maker = take(made, at)
-    met = (take(key, at) == wanted) & (number >= 0) & (take(host.start_ns, maker) < host.start_ns[nodes])
+    found = take(key, at)
+    same = (found == wanted) | (known[forward] & (found >> THREAD_SHIFT == thread[forward]))
+    met = same & (number >= 0) & (take(host.start_ns, maker) < host.start_ns[nodes])
     return np.where(met, maker, -1)
 
 
