@@ -169,6 +169,11 @@ def with_lines(text: str, flow: Dataflow) -> Profile:
     source = Source(FILE, text)
     names = {one.name.value: _qualified(source, one) for one in source.nodes(cst.FunctionDef)}
     names |= {one.name.value: f"{one.name.value}.forward" for one in source.nodes(cst.ClassDef)}
+    for made in source.nodes(cst.Assign):
+        value = made.value
+        maker = source.code(value.func) if isinstance(value, cst.Call) else ""
+        if names.get(maker) == f"{maker}.forward":
+            names[source.code(made.targets[0].target)] = f"{maker}.forward"
     lines = []
     for line in range(1, len(source.lines) + 1):
         around = next(iter(source.at(line, cst.FunctionDef)), None)
@@ -220,6 +225,62 @@ def raises(text: str) -> bool:
     except (RuntimeError, TypeError):
         return True
     return False
+
+
+FIELD = (
+    HEAD
+    + """
+class Net(nn.Module):
+    def forward(self, x):
+        return (x @ w).relu()
+
+net = Net()
+
+def shade(net, x):
+    {call}
+    {last}
+
+def step():
+    {first}
+    loss = {loss}
+    loss.backward()
+
+step()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "at"),
+    [
+        ({"last": "return (h * h).sum(-1)"}, "h = net(x)"),
+        ({"last": "return F.cross_entropy(h, rows)", "loss": "shade(net, x)"}, "h = net(x)"),
+        # What it returns has 16 bits: the loss belongs under autocast as well.
+        ({"last": "return h"}, "loss = shade(net, x).mean()"),
+        ({"last": "return (h * h).sum(-1), h", "loss": "(lambda a, b: a.mean() + b.mean())(*shade(net, x))"},
+         "loss = (lambda"),
+        # In a branch, or one of two calls of the model.
+        ({"last": "return (h * h).sum(-1)", "call": "if len(x):\n        h = net(x)"},
+         "loss = shade(net, x).mean()"),
+        ({"last": "return (h * h).sum(-1)", "loss": "(shade(net, x) + net(y).sum(-1)).mean()"},
+         "loss = (shade(net, x)"),
+        ({"last": "return 0", "first": "h_ = net(x)", "loss": "h_.square().mean()"}, "h_ = net(x)"),
+    ],
+)  # fmt: skip
+def test_autocast_begins_where_a_function_calls_the_model(given: dict[str, str], at: str) -> None:
+    usual = {"call": "h = net(x)", "first": "pass", "loss": "shade(net, x).mean()"}
+    text = FIELD.format(**usual | given)
+    rule = rule_named("fp32-matmul")
+    assert rule is not None
+    (draft,) = rule.find(Context(profiled(text), lambda path: text if path == FILE else None))
+    lines = text.splitlines()
+    assert lines[draft.line - 1].strip().startswith(at)
+    fixed = apply(text, draft.fixes[0].edits)
+    assert not raises(fixed)
+    below = fixed.splitlines()[[at in line for line in fixed.splitlines()].index(True) - 1]
+    assert below.strip().startswith("with torch.autocast(")
+    if at.startswith("h =") and "first" not in given:
+        assert f"        {given['last']}" in fixed  # to the end of the function
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -6,6 +6,7 @@ The traces are synthetic (see ``machine``): no GPU is at hand where these tests 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -470,6 +471,24 @@ def test_tf32_is_predicted_from_the_rates_of_the_device() -> None:
     kernels = 20 * (400 / 6 + 200) / 1000
     assert predicted.step_ms == pytest.approx(kernels, rel=0.1)
     assert predicted.speedup == pytest.approx(truth / predicted.step_ms)
+
+
+def test_what_lies_between_the_products_moves_fewer_bytes_under_autocast() -> None:
+    """Also at lines without a product, and in copies, where the tensors of the line are known."""
+
+    def with_copies(m: Machine) -> None:
+        device_bound(m)
+        for _ in range(20):
+            m.op(11, "aten::copy_", 8, 100)
+
+    found, truth = simulation(with_copies)
+    every = MatmulRate("bf16", AT[10], factor=1.0, elementwise=True, weights=True)
+    alone, both = (found.predict(replace(every, between=one)) for one in ((), ((AT[11][0], 0.5),)))
+    assert alone is not None
+    assert alone.step_ms == pytest.approx(truth, rel=0.02)
+    assert both is not None
+    saved_ms = 20 * 3 * 100 * (1 - value("autocast-bytes")) / 1000
+    assert both.step_ms == pytest.approx(truth - saved_ms, rel=0.02)
 
 
 def test_a_fused_optimizer_leaves_the_bytes_and_takes_the_launches() -> None:

@@ -13,9 +13,9 @@ import libcst as cst
 from warpline.model.change import MatmulRate, OverlapCopies, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Source
+from warpline.rulekit.autocasting import lowering
 from warpline.rulekit.copies import host_to_device
 from warpline.rulekit.frameworks import applies, construction_call, own_class, setting_fix
-from warpline.rulekit.lowering import LoweringEverywhere
 from warpline.rulekit.reached import main_edit
 from warpline.rulekit.saving import without
 from warpline.wire.frameworks import Construction, Setting, constructions
@@ -78,7 +78,7 @@ def _moved(
     for setting in settings:
         try:
             if isinstance(draft.change, MatmulRate) and setting.autocasts:
-                LoweringEverywhere(context, "bfloat16" if context.device.bf16 else "float16").check()
+                lowering(context, None).check()
             fix = setting_fix(context, site, one, setting, workers)
             unreached = context.reached.refusal(fix, context.source)
             if unreached is not None:

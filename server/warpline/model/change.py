@@ -101,7 +101,8 @@ class MatmulRate:
     ``elementwise``: autocast, under which memory-bound kernels between the products also move fewer bytes.
     ``weights``: the weights are kept in that precision, so nothing is cast. ``factor``: the speed-up of the
     products; None: from the device's rates. ``tried``: for products that were tried in that precision, the
-    new time as a share of the present one.
+    new time as a share of the present one. ``between``: of lines whose tensors are known, the share of the
+    bytes that their kernels would move, products left out; of other lines an assumed one holds.
     """
 
     precision: Precision
@@ -110,6 +111,7 @@ class MatmulRate:
     elementwise: bool = False
     tried: tuple[tuple[Operator, float], ...] = ()
     weights: bool = False
+    between: tuple[tuple[tuple[str, int], float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

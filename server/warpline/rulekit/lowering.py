@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -12,9 +13,11 @@ from warpline.model.profile import LineCost, Op
 from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.lowered import (
     ALIKE,
+    IN_FLOAT32,
     MIXED,
     OWN,
     PRODUCTS,
@@ -93,6 +96,26 @@ class Lowering:
         if self.graph is None:
             return None
         return Lowered(self.graph, self._situation, self._calls, half=self._half)
+
+    @cached_property
+    def bytes_left(self) -> dict[tuple[str, int], float]:
+        """The share of the bytes that each line's kernels between products would move, where that is less
+        than one. What reads a product's result is not only there: its gradient comes back to its line."""
+        graph, lowered = self.graph, self.lowered
+        if graph is None or lowered is None:
+            return {}
+        now: dict[tuple[str, int], int] = defaultdict(int)
+        then: dict[tuple[str, int], int] = defaultdict(int)
+        for node in graph.nodes:
+            place, name = graph.place(node), graph.called(node)
+            if place is None or node.index not in self.inside or name in VIEWS | IN_FLOAT32:
+                continue
+            product = name in PRODUCTS or "scaled_dot_product" in name
+            for value in (*(() if product else node.inputs), *node.outputs):
+                if graph.dtype(value) == "float32":
+                    now[place] += 2 * graph.size(value)
+                    then[place] += graph.size(value) * (1 if value in lowered.short else 2)
+        return {place: then[place] / bytes_ for place, bytes_ in now.items() if then[place] < bytes_}
 
     def check(self) -> None:
         """Do nothing where all would run under autocast. Raises Refused where something would not."""

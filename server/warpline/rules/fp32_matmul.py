@@ -5,6 +5,7 @@
 Adds up the device time of matrix products (`mm`, `addmm`, `bmm` and their backward) whose operands are
 float32, and of float32 convolutions if nothing runs under autocast. The fixes run the forward pass and the
 loss under autocast (bfloat16 if the device supports it, else float16 with a `GradScaler`), or allow TF32.
+Where a function that the step calls has the model's call and returns float32, autocast begins at that call.
 Where the script has an option for autocast that is off (`--amp`), the fix is its default. A script that
 allows TF32 has chosen its precision: what bfloat16 would gain on top is a hint.
 
@@ -198,7 +199,7 @@ operators and kernels of the script's own; `.numpy()` of a result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import libcst as cst
@@ -209,16 +210,24 @@ from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
-from warpline.rulekit.autocasting import autocast_at, under_autocast, with_autocast
+from warpline.rulekit.autocasting import Region, lowering, region, under_autocast, with_autocast
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
+from warpline.rulekit.message import ms
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.settings import set_in_script
 from warpline.wire.births import Setting
 from warpline.wire.precision import Precision
+from warpline.wire.sites import Framework
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
+
+#: Not bound by the bytes of the numbers that they read, or products of their own.
+_APART = (
+    *("aten::sort", "aten::topk", "aten::index", "aten::embedding", "aten::nonzero", "aten::_scaled_dot"),
+    *("aten::_flash_attention", "aten::_efficient_attention", "aten::_cudnn_attention", "aten::mv"),
+)
 
 _SPARSE = "cusparse::"
 
@@ -254,8 +263,10 @@ class Fp32Matmul(Rule):
         place = hottest.place
         if step is not None and under_autocast(step) and not flags.autocast:
             return  # edited since the run
+        where = None
         if step is not None and not under_autocast(step) and not flags.autocast:
-            place = autocast_at(step, hottest)  # else autocast is left only by the lines with the products
+            where = region(context, step, spent)
+            place = where.source.place(where.first)  # else only the lines with the products leave autocast
         precision: Precision = "bf16" if context.device.bf16 else "fp16"
         calls = sum(
             op.count
@@ -272,9 +283,11 @@ class Fp32Matmul(Rule):
         option = switched_off(context, "autocast") if off is None else None
         if option is not None:  # the script's own, such as --amp
             place = option.place
-        lower = MatmulRate(precision, spent.places, elementwise=True)
+        between = _between(context, where)
+        lower = MatmulRate(precision, spent.places, elementwise=True, between=tuple(between.items()))
+        beside = _beside(context, between) if off is None else 0.0
         rounded = MatmulRate("tf32", spent.places)
-        autocast = partial(with_autocast, context, step)
+        autocast = partial(with_autocast, context, step, where)
         if option is not None:
             autocast = partial(switch_on, option, "Switch on the script's autocast")
         what = "convolution" if only else "matrix product"
@@ -285,10 +298,12 @@ class Fp32Matmul(Rule):
             + (" a step runs" if calls == 1 else "s a step run")
             + (" in TF32" if rounds else " in float32")
             + (", without the tensor cores" if tf32 else ", not in bfloat16")
-            + ": {spent} ({share} of the step).",
+            + ": {spent} ({share} of the step)."
+            + (" What is computed between them, {beside}, would move fewer bytes." if beside else ""),
             {
                 "products": count(f"float32 {what}s", calls, "calls"),
                 **context.spent(f"float32 {what}s", total),
+                **({"beside": ms("between them", beside)} if beside else {}),
             },
             cause=hottest.place,
             cost_ms=total,
@@ -301,6 +316,25 @@ class Fp32Matmul(Rule):
             if off is not None
             else [autocast, *([partial(_allow_tf32, context)] if tf32 else [])],
         )
+
+
+def _between(context: Context, where: Region | None) -> dict[tuple[str, int], float]:
+    """Lines that would compute in 16 bits under an autocast that is not there yet, with the share of their
+    bytes that is left; empty where none can be put there."""
+    if context.profile.facts.flags.autocast or (where is None and not context.sites(Framework.KIND)):
+        return {}
+    return lowering(context, where).bytes_left
+
+
+def _beside(context: Context, between: Iterable[tuple[str, int]]) -> float:
+    """Device time of what else these lines compute; 0 where it is too little to report."""
+    found = sum(
+        op.device_ms
+        for cost in context.costs(between)
+        for op in cost.ops
+        if not _is_convolution(op) and not _is_float32(op.name, op.dtypes) and not op.name.startswith(_APART)
+    )
+    return found if context.matters(found) else 0.0
 
 
 def _switched_off(context: Context) -> Setting | None:
