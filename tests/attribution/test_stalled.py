@@ -108,3 +108,13 @@ def test_an_unknown_number_of_samples_says_nothing(tmp_path: Path) -> None:
     run = recorded(tmp_path)
     joined(run, 20_000, 16, 200_000, [[], []])
     assert run.profile().totals["stalled_ms"] == 0
+
+
+@pytest.mark.parametrize(("waited", "told"), [(200_000, ["20 %"]), (50_000, []), (None, [])])
+def test_threads_that_waited_in_the_timing_window_are_noted(
+    tmp_path: Path, waited: int | None, told: list[str]
+) -> None:
+    run = recorded(tmp_path)
+    run.facts["cores"] = {"window_ns": 1_000_000, "used_ns": 900_000, "helper_queued_ns": waited}
+    notes = [note for note in run.profile().notes if "waited for a core for" in note]
+    assert [word in note for note, word in zip(notes, told, strict=True)] == [True] * len(told)

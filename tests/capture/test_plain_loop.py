@@ -116,6 +116,8 @@ def test_facts(loop: Captured) -> None:
     assert facts.flags.grad_enabled_in_step is True
     assert facts.flags.autocast is False
     assert (facts.memory.peak_bytes or 0) > 0
+    assert (facts.cores.window_ns or 0) >= sum(loop.manifest.timed_ns)
+    assert (facts.cores.used_ns or 0) > 0
     assert len(facts.losses) >= 2
     assert all(0 < loss < 100 for loss in facts.losses)
     sources = json.loads((loop.run / "sources.json").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,32 @@ def test_the_time_without_a_processor_is_the_systems(
     waited = queued.Queued()
     waited.thread += 1
     assert waited.stop() is None, "another thread's"
+
+
+def test_of_the_other_threads_the_one_that_waited_longest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queued, "THREADS", str(tmp_path))
+    main = threading.get_native_id()
+
+    def tell(waited: dict[int, int]) -> None:
+        for thread, nanoseconds in waited.items():
+            (tmp_path / str(thread)).mkdir(exist_ok=True)
+            (tmp_path / str(thread) / "schedstat").write_text(f"5 {nanoseconds} 2")
+
+    tell({main: 100, main + 1: 50, main + 2: 1000})
+    watch = queued.CoreWatch()
+    tell({main: 130, main + 1: 90, main + 2: 1010, main + 3: 5000})  # the last one is new
+    found = watch.facts()
+    assert (found.queued_ns, found.helper_queued_ns) == (30, 40)
+    assert found.used_ns is not None and found.window_ns is not None
+    assert found.used_ns >= 0
+    assert found.window_ns > 0
+
+
+def test_where_the_system_does_not_say_it_nothing_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queued, "THREADS", str(tmp_path / "none"))
+    found = queued.CoreWatch().facts()
+    assert (found.queued_ns, found.helper_queued_ns) == (None, None)

@@ -177,15 +177,24 @@ def _queued(scene: Scene, sampled: bool) -> list[str]:
 
 
 def _stalled(scene: Scene, accounted: Account) -> list[str]:
-    """A note if copies in the host's memory take far longer than memory needs; else none."""
+    """A note if what the host divides among threads waits for cores, by its copies or by the threads in the
+    timing window; else none."""
     spent = float(stalled_ns(scene.trace).sum()) * accounted.host_scale
-    if spent < UNSEEN * accounted.step_ms:
-        return []
-    return [
-        f"copies in the host's memory take {units.ms(spent)} a step more than memory needs: torch's threads "
-        "wait for a core, as where other processes have them, or for a disk; loading, and other work of the "
-        "host, would be quicker alone"
-    ]
+    cores = scene.trace.facts.cores
+    queued = (cores.helper_queued_ns or 0) / max(1, cores.window_ns or 0)
+    if spent > UNSEEN * accounted.step_ms:
+        return [
+            f"copies in the host's memory take {units.ms(spent)} a step more than memory needs: torch's "
+            "threads wait for a core, as where other processes have them, or for a disk; loading, and other "
+            "work of the host, would be quicker alone"
+        ]
+    if scene.trace.on_gpu and queued > UNSEEN:
+        return [
+            f"a thread of the script waited for a core for {units.percent(queued)} of the timed steps, as "
+            "where other processes have them: what the host divides among threads, such as loading, would be "
+            "quicker alone"
+        ]
+    return []
 
 
 def _rare_work(scene: Scene) -> str:

@@ -71,6 +71,17 @@ class Nvml:
 
 
 @dataclass(frozen=True)
+class Cores:
+    """Processor cores in the timing window: its length, the time of them that the process used, and how long
+    threads were ready to run and had none. What is divided among threads is over when the last one is."""
+
+    window_ns: int | None = None
+    used_ns: int | None = None
+    queued_ns: int | None = None  # of the thread that makes the steps
+    helper_queued_ns: int | None = None  # of the other thread that waited longest
+
+
+@dataclass(frozen=True)
 class MeasuredPeaks:
     """The best that matrix products (operations per second, by precision) and a copy reached."""
 

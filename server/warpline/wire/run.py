@@ -35,7 +35,7 @@ from typing import Any
 from .births import Argument, Executed, Setting, UserFrame
 from .cudagraphs import CapturedGraph, Replay
 from .dataflow import Dataflow
-from .facts import Flags, MeasuredPeaks, Memory, Nvml
+from .facts import Cores, Flags, MeasuredPeaks, Memory, Nvml
 from .loops import Loop
 from .places import Placed
 from .samples import Samples
@@ -205,6 +205,7 @@ class Facts:
     replays: tuple[Replay, ...] = ()  # in order of time
     memory: Memory = field(default_factory=Memory)
     nvml: Nvml = field(default_factory=Nvml)
+    cores: Cores = field(default_factory=Cores)
     peaks: MeasuredPeaks = field(default_factory=MeasuredPeaks)
     samples: Samples = field(default_factory=Samples)  # of lines, while nothing was recorded
     settings: tuple[Setting, ...] = ()  # in the order in which the script made them

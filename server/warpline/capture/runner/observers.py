@@ -24,6 +24,7 @@ from .steps.losses import Losses
 from .steps.signals import Signals
 from .waits.batches import Batches
 from .waits.garbage import Garbage
+from .windows.queued import CoreWatch
 from .workers.lines import WorkerLines
 from .workers.merged import merged
 
@@ -55,6 +56,7 @@ class Observers:
         self.garbage = Garbage()
         self.memory = MemoryWatch(torch)
         self.nvml: NvmlWatch | None = None
+        self.cores: CoreWatch | None = None
         self.survey: Survey | None = None
         self.recording: Recording | None = None
         self.recorded: Recording | None = None  # the last step whose operators were
@@ -121,6 +123,7 @@ class Observers:
         if kinds.used(self.torch).name == "cuda":
             self.nvml = NvmlWatch(self.torch)
             self.nvml.start()
+        self.cores = CoreWatch()
 
     def read_device(self) -> None:
         """Read at the end what the driver reports about the device (such as other processes on it), for runs
@@ -138,6 +141,8 @@ class Observers:
         if self.nvml is not None:
             self.nvml.stop()
             self.facts["nvml"] = self.nvml.facts()
+        if self.cores is not None:
+            self.facts["cores"] = self.cores.facts()
         self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
         self.facts["gc_full_timed_ns"] = tuple(self.garbage.full_ns)
         self.facts["memory"] = self.memory.stop(steps)
