@@ -67,3 +67,26 @@ def test_runs_without_a_record_are_judged_as_before() -> None:
 
     example = read_example("x = 1  #> cost device_ms=1\n")
     assert passes(Context(example.profile, {FILE: example.text}.get)) is None
+
+
+def test_residual_sums_with_a_product_between_are_no_neighbours() -> None:
+    """One kernel cannot make both: the second sum needs what the product makes of the first."""
+
+    def residual() -> Any:
+        x = X + ALPHA
+        x = x + LAYERS[0](x)
+        return x + LAYERS[4](x).view(4, 16)
+
+    def gated() -> Any:
+        x = X + ALPHA
+        y = LAYERS[0](x)
+        return x + y * ALPHA.sin()  # the product and the sum are neighbours, the first sum is not theirs
+
+    def skipped() -> Any:
+        x = X + ALPHA
+        y = LAYERS[0](X)
+        return x * 2 + y  # the layer does not need the first sum
+
+    assert found(residual) == {}
+    assert {line: one.count for line, one in found(gated).items()} == {3: 3}
+    assert {line: one.count for line, one in found(skipped).items()} == {1: 1, 3: 2}

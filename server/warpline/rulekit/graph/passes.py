@@ -69,13 +69,36 @@ def _is_pass(graph: Graph, node: Node) -> bool:
 
 
 def _has_neighbour(graph: Graph, node: Node) -> bool:
-    """Whether a pass that another call makes comes right before it or after it."""
-    before = (graph.producer.get(graph.origin(value, MOVED)) for value in node.inputs)
-    after = (user for value in node.outputs for user, _ in graph.uses(value, MOVED))
+    """Whether a pass that another call makes comes right before it or after it, and could be made with it."""
+    made = (graph.producer.get(graph.origin(value, MOVED)) for value in node.inputs)
+    before = [(other, node) for other in made if other is not None]
+    after = [(node, user) for value in node.outputs for user, _ in graph.uses(value, MOVED)]
     return any(
-        other is not None and other.site != node.site and _is_pass(graph, other)
-        for other in (*before, *after)
+        first.site != second.site
+        and _is_pass(graph, second if first is node else first)
+        and not _waits(graph, first, second)
+        for first, second in (*before, *after)
     )
+
+
+def _waits(graph: Graph, first: Node, second: Node) -> bool:
+    """Whether ``second``, which reads what ``first`` makes, also needs a product of that, as a residual sum
+    does: then they cannot be one kernel."""
+    seen = set[tuple[int, bool]]()
+    waiting = [(value, False) for value in second.inputs]
+    while waiting:
+        value, multiplied = waiting.pop()
+        node = graph.producer.get(value)
+        if node is None or node.index < first.index or (value, multiplied) in seen:
+            continue
+        seen.add((value, multiplied))
+        if node is first:
+            if multiplied:
+                return True
+            continue
+        multiplied = multiplied or is_product(f"aten::{node.name}")
+        waiting += [(one, multiplied) for one in node.inputs]
+    return False
 
 
 def _share(cost: LineCost, nodes: list[Node], everything: Calls) -> float:
