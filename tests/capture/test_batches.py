@@ -24,11 +24,14 @@ LOADER = DataLoader(range(8), batch_size=2)  # type: ignore[arg-type]
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Batches, dict[str, Any]]]:
-    """Each call that is timed takes a millisecond, a quarter of it on a processor."""
+    """Each call that is timed takes a millisecond, a quarter of it on a processor, and two other threads take
+    as much."""
     clock = itertools.count(step=1_000_000)
     monkeypatch.setattr(batches, "perf_counter_ns", lambda: next(clock))
     work = itertools.count(step=250_000)
     monkeypatch.setattr(batches, "thread_time_ns", lambda: next(work))
+    whole = itertools.count(step=750_000)
+    monkeypatch.setattr(batches, "process_time_ns", lambda: next(whole))
     facts: dict[str, Any] = {}
     entry = ("loader", ("train.py", 1, ""), None, facts, set(), None)
     sites: Any = SimpleNamespace(by_id={id(LOADER): entry})
@@ -52,6 +55,7 @@ def test_an_epoch_is_its_iterator_its_batches_and_the_one_that_is_not_there(coun
         "starts_timed": 1,
         "in_main_ms": 1.0,
         "in_main_busy": 0.25,
+        "in_main_beside": 2.0,
         "start_ms": 3.0,
         "batches_seen": 4,
     }

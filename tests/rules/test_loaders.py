@@ -130,3 +130,46 @@ def test_on_a_cpu_all_of_the_step_waits_for_cores() -> None:
     (draft,) = LoaderWithoutWorkers().find(Context(example.profile, texts(example)))
     assert isinstance(draft.change, LoaderWorkers)
     assert draft.change.stalled_ms == 0
+
+
+THREADED = """\
+#> flags cpu_count={cpus} threads={threads}; steps step_ms=100; device kind={device}
+from torch.utils.data import DataLoader
+loader = DataLoader(spectra, batch_size=32)
+#^ site loader num_workers=0 batches_per_epoch=500 in_main_ms=40 in_main_busy={busy} in_main_beside={beside}
+for batch in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader{operators}
+    train(batch)  #> cost device_ms=60 cpu_ms=60 step_ms=60
+"""
+#: Torch makes half of the batch, and its operators share their work out among threads.
+STACKED = "; op aten::stack cpu_ms=20 count=1"
+
+
+@pytest.mark.parametrize(
+    ("facts", "cores", "workers"),
+    [
+        ({"beside": 0.95}, 2, 0),
+        ({"beside": 0.02}, 1, 1),
+        ({"beside": 0.95, "threads": 2}, 1, 0),  # the step's own threads, which loop for a while
+        ({"beside": 0.95, "busy": 0.1}, 1, 2),  # a disk
+        ({"beside": 0.95, "busy": 0.4}, 2, 0),  # it shares the cores with other processes
+        ({"beside": 1.02, "cpus": 8, "threads": 4}, 1, 2),
+        ({"beside": 4.1, "cpus": 8, "threads": 4}, 2, 2),
+        ({"beside": 3.1, "cpus": 16, "device": "cuda", "threads": 16}, 4, 2),
+        ({"beside": 15.0, "cpus": 16, "device": "cuda", "threads": 16}, 16, 1),
+        ({"beside": 7.0, "cpus": 16, "device": "cuda", "threads": 16, "operators": STACKED}, 1, 2),
+    ],
+)
+def test_libraries_that_loading_calls_have_threads_of_their_own(
+    facts: dict[str, object], cores: int, workers: int
+) -> None:
+    known: dict[str, object] = {"cpus": 2, "threads": 1, "busy": 1.0, "device": "cpu", "operators": ""}
+    example = read_example(THREADED.format(**known | facts))
+    (draft,) = LoaderWithoutWorkers().find(Context(example.profile, texts(example)))
+    assert isinstance(draft.change, LoaderWorkers)
+    assert draft.change.cores == cores
+    assert draft.unseen == (workers == 0)
+    assert (draft.saving_ms > 0) == (workers > 0)
+    if workers:
+        assert draft.change.workers == workers
+    taken = cores > 1 and not workers
+    assert ("keeps" in draft.message and not draft.fixes) == taken

@@ -510,6 +510,17 @@ def test_a_place_that_was_never_seen_changes_nothing() -> None:
     assert predicted.step_ms == pytest.approx(truth, rel=0.03)
 
 
+def test_workers_that_keep_several_cores_busy() -> None:
+    """Of four cores the step leaves three: room for one worker that keeps two of them busy, or for three."""
+    found, truth = simulation(on_cpu, on_gpu=False, cores=4, threads=1)
+    single, double = (found.predict(LoaderWorkers(3, AT[5], cores=cores)) for cores in (1, 2))
+    none = found.predict(LoaderWorkers(3, AT[5], cores=4))
+    assert single is not None and double is not None and none is not None
+    assert single.step_ms == pytest.approx(truth - 4, rel=0.05)
+    assert double.step_ms == pytest.approx(truth - 4, rel=0.05), "it keeps up"
+    assert none.step_ms == pytest.approx(truth)
+
+
 def test_parts_of_one_line_add_up() -> None:
     """Two findings that take half of a line each leave nothing of it together, and more of it in turn."""
     found, truth = simulation(on_cpu, on_gpu=False)

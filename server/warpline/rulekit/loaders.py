@@ -33,6 +33,25 @@ def spare_cores(context: Context) -> int | None:
     return context.profile.facts.flags.spare_cores if on_cpu else None
 
 
+def cores_of_loading(context: Context, site: Site, lines: Iterable[LineCost]) -> int:
+    """Cores that making a batch in the main process keeps busy: its own, and those of threads of libraries,
+    as NumPy's for products, which wait for more work in a loop. Workers have such threads too.
+
+    ``lines``: where the batches are made. Torch's operators have one thread in a worker, so their threads do
+    not count; on a CPU those also loop for a while after the step's.
+    """
+    beside, flags = facts_of(Loader, site).in_main_beside, context.profile.facts.flags
+    if beside is None or flags.threads is None:
+        return 1
+    share, costs = 1.0, list(lines)
+    if context.on_gpu:
+        loading = sum(cost.loader_ms for cost in costs)
+        operators = sum(op.cpu_ms for cost in costs for op in cost.ops if op.outer)
+        share = min(1.0, operators / loading) if loading > 0 else 1.0
+    others = round(max(0.0, beside - share * (flags.threads - 1)))
+    return max(1, min(1 + others, int(flags.cpu_count or 1)))
+
+
 def exposed_ms(context: Context, cost: LineCost) -> float:
     """The part of a line's loader time in which the device had nothing to do; on a CPU all of it."""
     return min(cost.loader_ms, cost.idle_ms) if context.on_gpu else cost.loader_ms

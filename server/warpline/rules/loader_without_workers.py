@@ -84,6 +84,26 @@ for batch in loader:
 
 ## Example
 
+Libraries that a dataset calls have threads of their own, as NumPy has for products. A worker then keeps
+several cores busy, and where the step leaves fewer the finding promises nothing:
+
+```python
+#> device kind=cpu; flags cpu_count=4 threads=3
+from torch.utils.data import DataLoader
+
+loader = DataLoader(spectra, batch_size=32)
+#^ found; site loader num_workers=0 batches_per_epoch=500 in_main_ms=5 in_main_busy=1 in_main_beside=2.9
+for batch in loader:  #> cost cpu_ms=5 idle_ms=5 loader_ms=5; use loader
+    train(batch)  #> cost cpu_ms=5
+```
+
+## Use instead
+
+Give these libraries one thread (`OPENBLAS_NUM_THREADS=1`, `MKL_NUM_THREADS=1` in the environment), then add
+workers and measure.
+
+## Example
+
 Loading that mostly waits, as for a disk, needs no core:
 
 ```python
@@ -216,6 +236,7 @@ from warpline.rulekit import Context, Draft, Refused, Rule, count, percent
 from warpline.rulekit.loaders import (
     BUSY,
     change_loader,
+    cores_of_loading,
     edit_site,
     exposed_ms,
     iterated_at,
@@ -247,6 +268,14 @@ _TAKEN = (
     "take turns with them. Make the samples cheaper, or leave cores to workers with `torch.set_num_threads`, "
     "and measure."
 )
+_TAKEN_BY_LOADING = (
+    " No gain is promised: loading keeps {cores} cores busy, as libraries that it calls have threads of "
+    "their own. In workers they have them too."
+)
+_LIMIT = (
+    "workers would take turns with the step until each library has one thread "
+    "(`OPENBLAS_NUM_THREADS` and `MKL_NUM_THREADS` for NumPy)"
+)
 
 
 class LoaderWithoutWorkers(Rule):
@@ -266,11 +295,13 @@ class LoaderWithoutWorkers(Rule):
             if loader.dataset_type in IN_MEMORY or batch < TAKE_MS:
                 yield _picked(context, site, wait)
                 continue
-            waiting = loader.in_main_busy is not None and loader.in_main_busy < BUSY
+            waiting = _waits(loader)
+            cores = 1 if waiting else cores_of_loading(context, site, lines)
             spare = None if waiting else spare_cores(context)
+            room = None if spare is None else spare // cores
             stalled = 0.0 if waiting else _stalled(context, lines, wait)
             rest = context.step_ms - wait
-            workers = _sensible(context, site, batch - stalled, rest, spare)
+            workers = _sensible(context, site, batch - stalled, rest, room, cores)
             after = max(rest, (batch - stalled) / workers) / (context.step_ms - stalled) * context.step_ms
             yield context.draft(
                 edit_site(context, site, "num_workers"),
@@ -278,17 +309,20 @@ class LoaderWithoutWorkers(Rule):
                 "waits {spent} for it ({share} of the step). Worker processes would prefetch batches "
                 "during the step; num_workers={workers} is enough here."
                 + whence(context, site, "num_workers")
-                + (_TAKEN if spare == 0 else "")
+                + (_TAKEN_BY_LOADING if room == 0 and spare else _TAKEN if room == 0 else "")
                 + (_CROWDED if stalled else ""),
                 {
                     "present": count("num_workers", 0, "workers"),
                     **context.spent("exposed wait", wait),
                     "workers": count("sensible num_workers", workers, "workers"),
                     **({"crowded": percent(CROWDED, context.share(stalled))} if stalled else {}),
+                    **(
+                        {"cores": count("cores that loading keeps busy", cores, "cores")} if cores > 1 else {}
+                    ),
                 },
                 cause=iterated_at(context, site),
                 cost_ms=wait,
-                saving_ms=context.step_ms - after if spare != 0 else 0.0,
+                saving_ms=context.step_ms - after if room != 0 else 0.0,
                 change=LoaderWorkers(
                     workers,
                     tuple(cost.place for cost in lines),
@@ -296,10 +330,17 @@ class LoaderWithoutWorkers(Rule):
                     batch_ms=wait - stalled,
                     waiting=waiting,
                     stalled_ms=stalled,
+                    cores=cores,
                 ),
-                fixes=[partial(_fix, context, site, workers)],
-                unseen=spare == 0,
+                fixes=[_LIMIT if room == 0 and spare else partial(_fix, context, site, workers)],
+                unseen=room == 0,
             )
+
+
+def _waits(loader: Loader) -> bool:
+    """Whether making a batch mostly waits, as for a disk: none of the process's threads works then."""
+    busy, beside = loader.in_main_busy, loader.in_main_beside or 0.0
+    return busy is not None and busy * (1 + beside) < BUSY
 
 
 def _stalled(context: Context, lines: list[LineCost], wait: float) -> float:
@@ -329,14 +370,14 @@ def _picked(context: Context, site: Site, wait: float) -> Draft:
     )
 
 
-def _sensible(context: Context, site: Site, batch: float, rest: float, spare: int | None) -> int:
+def _sensible(context: Context, site: Site, batch: float, rest: float, room: int | None, cores: int) -> int:
     """Twice as many workers as keep up with the ``rest`` of the step, ``batch`` being what one costs (batches
     differ, and the step gets shorter with the next fix), and two at least; no more than batches, or than
-    ``spare`` cores (where none is, all)."""
+    there is ``room`` for (where there is none, all cores), where each keeps ``cores`` of them busy."""
     rest = max(rest, batch / 32)
-    cores = spare or int(context.profile.facts.flags.cpu_count or 1)
+    most = room or int(context.profile.facts.flags.cpu_count or 1) // cores
     batches = facts_of(Loader, site).batches_per_epoch or 64
-    return max(1, min(max(2, math.ceil(2 * batch / rest)), cores, batches, 32))
+    return max(1, min(max(2, math.ceil(2 * batch / rest)), most, batches, 32))
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:

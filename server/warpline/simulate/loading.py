@@ -76,4 +76,4 @@ def changed_feed(
     else:
         cost = present.period_ns * max(1, change.present)
     take = max(TAKE_NS, TAKE_SHARE * cost)
-    return Feed(cost / change.workers, PREFETCH * change.workers, take, cost)
+    return Feed(cost / change.workers, PREFETCH * change.workers, take, cost * change.cores)

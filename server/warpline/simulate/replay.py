@@ -29,8 +29,8 @@ PASSES = 3
 class Feed:
     """Batches loaded by other processes. ``period_ns``: time between two batches, over all workers.
 
-    At most ``ahead`` are prefetched. Taking one costs the host ``take_ns``; loading one takes a core
-    ``cost_ns``.
+    At most ``ahead`` are prefetched. Taking one costs the host ``take_ns``; loading one takes
+    ``cost_ns`` of cores' time.
     """
 
     period_ns: float

@@ -130,7 +130,7 @@ class Simulation:
         return timeline, feed, work
 
     def _with_workers(self, change: LoaderWorkers) -> Feed | None:
-        spare = self._cores if change.waiting else self._spare
+        spare = self._cores if change.waiting else self._spare // max(1, change.cores)
         if spare < 1:
             return self._feed  # workers and operators would take turns
         usable = replace(change, workers=min(change.workers, spare))

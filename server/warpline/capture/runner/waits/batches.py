@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from statistics import median
 from threading import get_ident
-from time import perf_counter_ns, thread_time_ns
+from time import perf_counter_ns, process_time_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -30,6 +30,7 @@ class Spent:
         self.entry = entry
         self.batches: list[int] = []  # of each ``next`` that returned a batch
         self.worked: list[int] = []  # of that, the thread's time on a processor
+        self.beside: list[int] = []  # and that of the process's other threads meanwhile
         #: For each epoch: ``iter``, the ``next`` of its first batch, and the one that found no more.
         self.starts: list[int] = []
         self.first = False  # the epoch's first batch is still to come
@@ -45,9 +46,9 @@ class Spent:
         self.window_ns += took_ns
         self.window_starts += 1
 
-    def asked(self, took_ns: int, gave: bool, worked_ns: int = 0) -> None:
-        """A batch was asked for; ``gave`` is False at the end of the epoch. ``worked_ns``: the thread's time
-        on a processor."""
+    def asked(self, took_ns: int, gave: bool, worked_ns: int = 0, process_ns: int = 0) -> None:
+        """A batch was asked for; ``gave`` is False at the end of the epoch. ``worked_ns``, ``process_ns``:
+        the thread's time on a processor, and that of all threads of the process."""
         self.window_ns += took_ns
         if self.starts and (self.first or not gave):
             self.starts[-1] += took_ns
@@ -55,6 +56,7 @@ class Spent:
         if gave:
             self.batches.append(took_ns)
             self.worked.append(worked_ns)
+            self.beside.append(max(0, process_ns - worked_ns))
             self.given += 1
         else:
             self.epoch = self.given
@@ -64,6 +66,11 @@ class Spent:
         both = list(zip(self.worked, self.batches))
         shares = sorted(min(1.0, worked / max(1, took)) for worked, took in both[1:] or both)
         return shares[int(BUSY * len(shares))]
+
+    def threads_beside(self) -> float:
+        """How many threads worked beside this one, in the median batch."""
+        both = list(zip(self.beside, self.worked))
+        return median(beside / max(1, worked) for beside, worked in both[1:] or both)
 
     def start_ns(self, first: bool) -> float | None:
         """The usual cost of an epoch's start, in ns. The first epoch has more to do, so it counts only if
@@ -119,6 +126,7 @@ class Batches:
                 later = sorted(spent.batches[1:] or spent.batches)  # the first batch starts the workers
                 facts["in_main_ms"] = later[len(later) // 2] / 1e6
                 facts["in_main_busy"] = spent.busy()
+                facts["in_main_beside"] = spent.threads_beside()
             if start_ns is not None:
                 facts["start_ms"] = start_ns / 1e6
             if spent.epoch:
@@ -149,13 +157,14 @@ class Batches:
             spent = iterators.get(iterator)
             if spent is None or not self._counts():
                 return original(iterator)
-            begin, worked = perf_counter_ns(), thread_time_ns()
+            begin, worked, process = perf_counter_ns(), thread_time_ns(), process_time_ns()
             try:
                 batch = original(iterator)
             except StopIteration:
                 spent.asked(perf_counter_ns() - begin, False)
                 raise
-            spent.asked(perf_counter_ns() - begin, True, thread_time_ns() - worked)
+            took, process = perf_counter_ns() - begin, process_time_ns() - process
+            spent.asked(took, True, thread_time_ns() - worked, process)
             return batch
 
         return __next__
