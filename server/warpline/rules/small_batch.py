@@ -8,6 +8,8 @@ slices its batches (`for at in range(0, count, size)`, `data.split(size)`). If g
 accumulated, it halves the number of batches, so that an update still sees the same samples. The gain is
 per sample.
 
+On a CPU it finds steps without a backward pass that spend much of their time between operators.
+
 ## Why is this slow
 
 The host does the same work for two samples as for two hundred. If the kernels are shorter than their
@@ -72,7 +74,54 @@ for i, batch in enumerate(loader):
         optimizer.step()
 ```
 
+## Example
+
+On a CPU, where nothing is trained:
+
+```python
+#> device kind=cpu; steps step_ms=10
+from torch.utils.data import DataLoader
+
+loader = DataLoader(applications, batch_size=4)
+#^ found; site loader batch_size=4 num_workers=0
+for rows in loader:  #> cost step_ms=1 cpu_ms=1 idle_ms=1 loader_ms=1; use loader
+    scores.append(model(rows))  #> cost step_ms=9 device_ms=5 idle_ms=4 cpu_ms=9 launches=400
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(applications, batch_size=8)
+for rows in loader:
+    scores.append(model(rows))
+```
+
 ## Near misses
+
+On a CPU, a step that trains: how many samples an update sees is not a question of speed alone.
+
+```python
+#> device kind=cpu; steps step_ms=10
+from torch.utils.data import DataLoader
+
+loader = DataLoader(applications, batch_size=4)  #> site loader batch_size=4 num_workers=0
+for rows in loader:  #> cost step_ms=1 cpu_ms=1 idle_ms=1 loader_ms=1; use loader
+    loss = model(rows)  #> cost step_ms=9 device_ms=5 backward_ms=3 idle_ms=4 cpu_ms=9 launches=400
+    loss.backward()
+```
+
+On a CPU, operators that take nearly all of the step:
+
+```python
+#> device kind=cpu; steps step_ms=10
+from torch.utils.data import DataLoader
+
+loader = DataLoader(scans, batch_size=4)  #> site loader batch_size=4 num_workers=0
+for rows in loader:  #> cost step_ms=1 cpu_ms=1 idle_ms=1 loader_ms=1; use loader
+    scores.append(model(rows))  #> cost step_ms=9 device_ms=8.5 idle_ms=0.5 cpu_ms=9 launches=400
+```
 
 Memory is full:
 
@@ -140,7 +189,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from warpline.model import costs
-from warpline.model.change import Change, LargerBatch, Scale, Together
+from warpline.model.change import Change, LargerBatch, Replace, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
@@ -166,9 +215,46 @@ _GAIN_PERCENT = 5.0
 class SmallBatch(Rule):
     area = "fusion"
     severity = "information"
-    needs = ("kernels", "occupancy")
 
     def find(self, context: Context) -> Iterator[Draft]:
+        if context.can("kernels") and context.can("occupancy"):
+            yield from self._on_a_device(context)
+        elif context.can("replacements") and not context.can("kernels"):
+            yield from self._between_operators(context)
+
+    def _between_operators(self, context: Context) -> Iterator[Draft]:
+        """On a CPU, of steps that train nothing: there the batch is free to choose."""
+        profile = context.profile
+        between = Spent(profile.lines, launching_ms)
+        waiting, saving = between.total, between.total * (1 - 1 / _FACTOR)
+        if context.share(saving) < _GAIN_PERCENT or not context.matters(saving) or _trains(context):
+            return
+        memory = profile.facts.memory
+        if memory.peak_bytes and memory.free_bytes is not None and memory.free_bytes < memory.peak_bytes:
+            return
+        operators = sum(cost.device_ms for cost in between)
+        calls = sum(cost.launches for cost in between)
+        for batch in _batches(context):
+            yield context.draft(
+                batch.place,
+                "With {size} samples per batch, a step spends {idle} ({share}) between operators, and runs "
+                "{calls} of them in {operators}. A larger batch takes less time per sample." + batch.whence,
+                {
+                    "size": count("batch size", batch.size, "samples"),
+                    "idle": ms("time between operators", waiting),
+                    "share": percent("time between operators", context.share(waiting)),
+                    "calls": count("operators", round(calls), "per step"),
+                    "operators": ms("operators", operators),
+                },
+                cause=between.hottest.place,
+                cost_ms=waiting,
+                saving_ms=saving,
+                change=Together((*map(_on_twice_the_rows, between), LargerBatch(_FACTOR))),
+                fixes=[batch.fix],
+            )
+            return
+
+    def _on_a_device(self, context: Context) -> Iterator[Draft]:
         profile = context.profile
         part = launching_share(context)
         idle = Spent(profile.lines, lambda cost: part * launching_ms(cost))
@@ -209,6 +295,19 @@ class SmallBatch(Rule):
                 fixes=[batch.fix],
             )
             return
+
+
+def _on_twice_the_rows(cost: LineCost) -> Change:
+    """One call for twice the rows instead of two: what that saves of a line's operators can be tried."""
+    share, places = min(1.0, cost.device_ms / cost.step_ms) if cost.step_ms else 0.0, (cost.place,)
+    return Replace("loop", places, Scale(places), (str(_FACTOR),), (share,))
+
+
+def _trains(context: Context) -> bool:
+    """Whether the steps have gradients, or an optimizer."""
+    lines = context.profile.lines
+    stepped = any(context.costs(site.uses) for site in context.sites("optimizer"))
+    return stepped or any(cost.backward_ms > 0 or cost.total_backward_ms > 0 for cost in lines)
 
 
 class _Batch(NamedTuple):
