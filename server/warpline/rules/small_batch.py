@@ -237,10 +237,10 @@ class SmallBatch(Rule):
         for batch in _batches(context):
             yield context.draft(
                 batch.place,
-                "With {size} samples per batch, a step spends {idle} ({share}) between operators, and runs "
-                "{calls} of them in {operators}. A larger batch takes less time per sample." + batch.whence,
+                f"With {batch.how}, a step spends {{idle}} ({{share}}) between operators, and runs {{calls}} "
+                "of them in {operators}. A larger batch takes less time per sample." + batch.whence,
                 {
-                    "size": count("batch size", batch.size, "samples"),
+                    "size": count(*batch.what),
                     "idle": ms("time between operators", waiting),
                     "share": percent("time between operators", context.share(waiting)),
                     "calls": count("operators", round(calls), "per step"),
