@@ -34,10 +34,10 @@ def spare_cores(context: Context) -> int | None:
 
 
 def cores_of_loading(context: Context, site: Site, lines: Iterable[LineCost]) -> int:
-    """Cores that making a batch in the main process keeps busy: its own, and those of threads of libraries,
+    """Cores that loading a batch in the main process keeps busy: its own, and those of threads of libraries,
     as NumPy's for products, which wait for more work in a loop. Workers have such threads too.
 
-    ``lines``: where the batches are made. Torch's operators have one thread in a worker, so their threads do
+    ``lines``: where batches are loaded. Torch's operators have one thread in a worker, so their threads do
     not count; on a CPU those also loop for a while after the step's.
     """
     beside, flags = facts_of(Loader, site).in_main_beside, context.profile.facts.flags

@@ -338,7 +338,7 @@ class LoaderWithoutWorkers(Rule):
 
 
 def _waits(loader: Loader) -> bool:
-    """Whether making a batch mostly waits, as for a disk: none of the process's threads works then."""
+    """Whether loading a batch mostly waits, as for a disk: none of the process's threads works then."""
     busy, beside = loader.in_main_busy, loader.in_main_beside or 0.0
     return busy is not None and busy * (1 + beside) < BUSY
 
