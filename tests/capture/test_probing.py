@@ -40,6 +40,19 @@ PAIRS = frozenset({
     "maximum", "minimum", "add", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
     "binary_cross_entropy_with_logits",
 })  # fmt: skip
+#: ``relu_(batch_norm(conv2d(x, w)))``
+NETWORK = Part(
+    (
+        ("aten.convolution.default", ["%0", "%1", None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1], (2,)),
+        ("aten.batch_norm.default", ["%2", "%3", "%6", None, None, True, 0.1, 1e-05, True], (4,)),
+        ("aten.relu_.default", ["%4"], (5,)),
+    ),
+    (0, 1, 3, 6),
+    (0, 1, 2, 3),
+    (5,),
+)
+IMAGES = (Tensor((2, 4, 8, 8), "float32"), Tensor((4, 4, 3, 3), "float32"), *[Tensor((4,), "float32")] * 2)
+TURNED = msgspec.json.encode(NETWORK).decode()
 #: Each round has a second tensor of its own.
 OWN = {
     "mv": (Tensor((16, 16)), Tensor((16,))),
@@ -61,6 +74,7 @@ QUESTIONS = (
                 "convolution",
                 "cat",
                 "loop",
+                "channels_last",
                 "compiled",
             }
         )
@@ -102,6 +116,8 @@ QUESTIONS = (
         backward=True,
     ),
     Question("convolution", (Tensor((2, 4, 16)), Tensor((4, 1, 3))), ("1", "2", "2", "4", "bf16")),
+    Question("channels_last", IMAGES, (TURNED, "same"), backward=True),
+    Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     *(
         Question("loop", SMALL, (name, "6"), backward=True)
         for name in sorted(LOOPED - PRODUCTS - PAIRS - set(OWN))

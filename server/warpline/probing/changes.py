@@ -9,7 +9,7 @@ from math import prod
 from warpline.devices import can
 from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Together
 from warpline.model.profile import LineCost, Profile
-from warpline.probing import compiled, inputs, optimizers
+from warpline.probing import compiled, inputs, layouts, optimizers
 from warpline.wire.probing import COMPILED, Answer, Probed, Question
 
 Answers = Mapping[Question, Answer]
@@ -29,7 +29,8 @@ _READERS: dict[str, inputs.Reader] = {
 #: Tried on what the operators themselves did. The other kinds are tried in one usual spelling, and what is
 #: written may cost more than that, or less.
 _AS_RECORDED = frozenset({
-    "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "optimizer", COMPILED,
+    "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "optimizer",
+    "channels_last", COMPILED,
 })  # fmt: skip
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
 _SPELLED = 4.0
@@ -101,6 +102,8 @@ def compiling_s(profile: Profile, change: Change, answers: Answers) -> float:
 def _asked(profile: Profile, change: Replace) -> inputs.Weighted:
     if change.by == "optimizer":
         return optimizers.questions_for(profile, change)
+    if change.by == "channels_last":
+        return layouts.questions_for(profile, change, _costs(profile, change.places))
     if change.by == COMPILED:
         return compiled.questions_for(profile, change, _costs(profile, change.places))
     return _READERS.get(change.by, inputs.whole)(change.by, change.options, _costs(profile, change.places))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from warpline.model.change import Replace
+from warpline.model.change import Places, Replace
 from warpline.model.profile import LineCost, Op
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.saving import Spent, less_device_time
+from warpline.wire.dataflow import OPTIMIZER
 
 #: The ops that launch the kernels, forward and backward (``conv2d`` and ``convolution`` only call them).
 _NAMES = {
@@ -24,6 +27,20 @@ def another_way(spent: Spent, way: str, saving_ms: float) -> Replace:
     """Convolutions of the lines, which take ``spent`` there, computed in another ``way`` that can be tried
     ("channels_last", "benchmark"); where it was not tried, ``saving_ms`` is the most that it saves."""
     return spent.tried("convolution", way, otherwise=less_device_time(spent, saving_ms, at_most=True))
+
+
+def network_places(context: Context) -> Places:
+    """The lines whose operators run from the first convolution of the recorded step to the last one; () where
+    not all was recorded, or an optimizer's step lies between them: then there are several networks."""
+    graph = whole_graph(context.profile.facts.dataflow)
+    nodes = graph.nodes if graph is not None else []
+    at = [index for index, node in enumerate(nodes) if node.name == "convolution"]
+    if graph is None or not at:
+        return ()
+    sites = [graph.site(node) for node in nodes[at[0] : at[-1] + 1]]
+    if any(site is not None and site.via == OPTIMIZER for site in sites):
+        return ()
+    return tuple(dict.fromkeys(site.place for site in sites if site is not None))
 
 
 def convolution_ms(cost: LineCost) -> float:

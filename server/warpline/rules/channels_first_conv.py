@@ -102,12 +102,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model import costs
-from warpline.model.change import ChannelsLast
+from warpline.model.change import Change, ChannelsLast, Replace
 from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms
-from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions
+from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions, network_places
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import about_model, model_place
@@ -145,10 +145,20 @@ class ChannelsFirstConv(Rule):
             cause=hottest.place,
             cost_ms=total,
             saving_ms=max(turned, slower),
-            # Where nothing is turned a slower kernel was taken, and how much slower is not known.
-            change=ChannelsLast() if turned > 0 else another_way(spent, "channels_last", slower),
+            change=_change(context, spent, turned > 0, slower),
             fixes=[partial(_fix, step) if flag is None else partial(switch_on, flag, _TITLE)],
         )
+
+
+def _change(context: Context, spent: Spent, turned: bool, slower: float) -> Change:
+    """The network in channels_last. It is tried with its norms, pools and activations where it was recorded.
+    Else the conversions go; where there are none (a slower kernel was taken) the convolutions are tried."""
+    alone = another_way(spent, "channels_last", slower)
+    otherwise = ChannelsLast() if turned else alone.otherwise
+    places = network_places(context)
+    if not places:
+        return otherwise if turned else alone
+    return Replace("channels_last", places, otherwise)
 
 
 def _channels_first_ms(cost: LineCost) -> float:

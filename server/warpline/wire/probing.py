@@ -17,7 +17,7 @@ COMPILED = "compiled"
 KINDS = frozenset({
     "layer_norm", "rms_norm", "attention", "optimizer", "product", "padded", "narrower", "convolution", "cat",
     "gelu", "gelu_tanh", "silu", "mish", "hardswish", "sigmoid", "tanh", "softplus", "softmax", "leaky_relu",
-    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop", COMPILED,
+    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop", "channels_last", COMPILED,
 })  # fmt: skip
 #: Words for norms whose input is in half precision. ``CAST``: the norm casts it to float32 and back, and the
 #: replacement gets it as it is, with the gain cast to its type. ``WIDE``: the replacement computes in float32
@@ -58,7 +58,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Part:
-    """Operators that ran one after the other (``wire/dataflow.py``), of kind "compiled".
+    """Operators that ran one after the other (``wire/dataflow.py``), of the kinds "compiled" and
+    "channels_last".
 
     ``operators``: name, arguments and the numbers of the values made. ``inputs``: values that were there
     before, in the order of the question's tensors; ``leaves``: those of them that get gradients, by position.

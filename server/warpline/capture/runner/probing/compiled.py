@@ -26,18 +26,18 @@ def compiled(question: Question, device: str) -> Pair:
     mode = question.options[1] if len(question.options) > 1 else None
     _without_headers()
     torch._dynamo.reset()  # what another question compiled counts towards Dynamo's limit
-    inputs = [_made(one, device) for one in question.tensors]
+    inputs = [small(one, device) for one in question.tensors]
     wanted = [inputs[at].requires_grad_() for at in part.leaves] if question.backward else []
-    written = _written(part)
-    work = _module(part).forward
-    before = _work(work, inputs, wanted, written)
+    changed = written(part)
+    work = as_module(part).forward
+    before = _work(work, inputs, wanted, changed)
     try:
         before()
     except TypeError:  # one of torch's functions takes other arguments than the operator of its name
-        work = _module(part, plain=False).forward
-        before = _work(work, inputs, wanted, written)
+        work = as_module(part, plain=False).forward
+        before = _work(work, inputs, wanted, changed)
     # Dropout draws other numbers, and rounding grows with depth.
-    return Pair(before, _work(torch.compile(work, mode=mode), inputs, wanted, written), same=False)
+    return Pair(before, _work(torch.compile(work, mode=mode), inputs, wanted, changed), same=False)
 
 
 def _without_headers() -> None:
@@ -49,7 +49,7 @@ def _without_headers() -> None:
         config.cpp_cache_precompile_headers = False
 
 
-def _module(part: Part, plain: bool = True) -> Any:
+def as_module(part: Part, plain: bool = True) -> Any:
     """The part as a graph. ``plain``: of torch's functions, as the script calls them, where they have the
     operators' names. The operators themselves cost the host twice as much (seven: 29 us instead of 14)."""
     graph = torch.fx.Graph()
@@ -77,7 +77,7 @@ def _module(part: Part, plain: bool = True) -> Any:
         base = operator._schema.name.split("::")[1]
         if not plain:
             node = graph.call_function(operator, positional, options)
-        elif base.endswith("_"):
+        elif base.endswith("_") and hasattr(torch.Tensor, base):
             node = graph.call_method(base, positional, options)
         else:
             node = graph.call_function(getattr(torch, base, operator), positional, options)
@@ -96,7 +96,7 @@ def _needed(operator: Any, at: int) -> bool:
     return operator._schema.arguments[at].type.kind() in kinds
 
 
-def _written(part: Part) -> List[int]:
+def written(part: Part) -> List[int]:
     """Inputs that an operator writes to, by position: autograd allows that of no leaf."""
     firsts = {
         arguments[0]
@@ -111,7 +111,7 @@ def _item(found: Any, at: int) -> Any:
 
 
 def _operator(name: str) -> Any:
-    if name == "aten.view.default":  # the tensor may have lain another way
+    if name in ("aten.view.default", "aten._unsafe_view.default"):  # the tensor may have lain another way
         return torch.ops.aten.reshape.default
     space, operator, overload = name.split(".")
     if space != "aten":
@@ -119,7 +119,7 @@ def _operator(name: str) -> Any:
     return getattr(getattr(torch.ops.aten, operator), overload)
 
 
-def _made(one: Tensor, device: str) -> Any:
+def small(one: Tensor, device: str) -> Any:
     """Small numbers; zeros for what counts or chooses, which are valid indices and classes."""
     dtype = getattr(torch, one.dtype)
     if dtype.is_floating_point or dtype.is_complex:
@@ -128,15 +128,15 @@ def _made(one: Tensor, device: str) -> Any:
 
 
 def _work(
-    function: Callable[..., Any], inputs: List[Any], wanted: List[Any], written: List[int]
+    function: Callable[..., Any], inputs: List[Any], wanted: List[Any], changed: List[int]
 ) -> Callable[[], Any]:
-    """What is timed. ``written``: inputs that get a copy of their own each time."""
+    """What is timed. ``changed``: inputs that get a copy of their own each time."""
 
     def forward() -> Any:
         return function(*inputs)  # no input requires a gradient here
 
     def both() -> Any:
-        mine = [one.clone() if at in written else one for at, one in enumerate(inputs)]
+        mine = [one.clone() if at in changed else one for at, one in enumerate(inputs)]
         results = [one for one in function(*mine) if one.requires_grad]
         given = [torch.ones_like(one) for one in results]
         return torch.autograd.grad(results, wanted, given, allow_unused=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict
 
 from ....wire.probing import Question
-from . import activations, attention, compiled, joins, loops, losses, norms, optimizers, products
+from . import activations, attention, compiled, joins, layouts, loops, losses, norms, optimizers, products
 from .pair import Pair
 
 __all__ = ["KINDS", "Pair"]
@@ -15,6 +15,7 @@ KINDS: Dict[str, Callable[[Question, str], Pair]] = {
     **attention.KINDS,
     **compiled.KINDS,
     **joins.KINDS,
+    **layouts.KINDS,
     **loops.KINDS,
     **losses.KINDS,
     **norms.KINDS,

@@ -1,0 +1,141 @@
+"""Convolutions in another layout: the recorded operators between one convolution and the next, as questions.
+
+Each piece begins with a convolution and has what follows it up to the next one: norms, activations, pools,
+sums. In channels_last all of that takes another time, and not the convolution alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+from warpline.model.change import Replace
+from warpline.model.profile import LineCost, Profile
+from warpline.probing import inputs
+from warpline.probing.parts import base_of, called_at, part_of, shape_of
+from warpline.wire.dataflow import TENSOR, Dataflow
+from warpline.wire.probing import Part, Question, Tensor
+
+#: Different pieces that are tried, those that take longest first; equal ones are tried once.
+MOST = 20
+#: A stretch of more operators is no piece of a network of convolutions.
+_LONGEST = 120
+_CONVOLUTION = "convolution"
+#: torch chooses a batch norm's implementation by layout, and a record has the one that it chose: where each
+#: has what ``batch_norm`` takes (input, weight, bias, mean, variance, training, momentum, eps).
+_NORMS: dict[str, tuple[int | bool, ...]] = {
+    "native_batch_norm": (0, 1, 2, 3, 4, 5, 6, 7),
+    "cudnn_batch_norm": (0, 1, 2, 3, 4, 5, 6, 7),
+    "miopen_batch_norm": (0, 1, 2, 3, 4, 5, 6, 7),
+    "_native_batch_norm_legit": (0, 1, 2, 3, 4, 5, 6, 7),
+    "_batch_norm_with_update": (0, 1, 2, 3, 4, True, 5, 6),
+    "_batch_norm_no_update": (0, 1, 2, 3, 4, False, 5, 6),
+}
+_RANDOM = ("dropout", "bernoulli", "rand", "multinomial", "normal")
+
+
+def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
+    """A question for each piece at the change's lines, with its time; none where the step was not recorded.
+    ``change`` has no options; a question says whether cuDNN looks for its quickest algorithm."""
+    flow = profile.facts.dataflow
+    if flow.missing:
+        return []
+    words = ("benchmark",) if profile.facts.flags.cudnn_benchmark else ()
+    backward = inputs.differentiated(costs)
+    spent = _times(profile)
+    found: dict[Question, float] = {}
+    for rows in _pieces(flow, called_at(flow, set(change.places))):
+        part, values = part_of(flow, rows)
+        made = _usual(part)
+        given = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
+        text = json.dumps(asdict(_renumbered(made)))
+        same = () if any(word in name for name, *_ in made.operators for word in _RANDOM) else ("same",)
+        asks = backward and bool(part.leaves)
+        question = Question(change.by, given, (text, *words, *same), asks)
+        found[question] = found.get(question, 0.0) + sum(spent(flow, row) for row in rows)
+    longest = sorted(found.items(), key=lambda item: -item[1])
+    # What is not tried counts against the answers.
+    left = sum(ms for _, ms in longest[MOST:])
+    tried = longest[:MOST]
+    whole = sum(ms for _, ms in tried)
+    return tried if whole >= inputs.COVERED * (whole + left) else []
+
+
+def _pieces(flow: Dataflow, rows: list[int]) -> Iterator[list[int]]:
+    """The rows from each convolution of images, and the casts of its weights before it, to the next one."""
+    piece: list[int] = []
+    whole = False  # the piece has its convolution
+    for row in rows:
+        if base_of(flow, row) == _CONVOLUTION and len(shape_of(flow, flow.outputs[row][0])) == 4:
+            own = len(piece)
+            while own and base_of(flow, piece[own - 1]) == "_to_copy":
+                own -= 1
+            if whole:
+                yield piece[:own]
+            piece, whole = [*piece[own:], row], True
+        elif flow.outputs[row] and len(piece) < _LONGEST:
+            piece.append(row)
+    if whole:
+        yield piece
+
+
+def _times(profile: Profile) -> Callable[[Dataflow, int], float]:
+    """Device time of an operator of the record, its backward pass included: of convolutions and batch norms,
+    by the sizes of what they read. Other operators count for nothing, as they are a small part."""
+    found: dict[tuple[str, tuple[tuple[int, ...], ...]], float] = {}
+    for cost in profile.lines:
+        for op in cost.ops:
+            first = int(op.name.endswith("_backward"))  # before it comes the gradient
+            kind, count = ("batch_norm", 1) if "batch_norm" in op.name else (_CONVOLUTION, 2)
+            if op.device_ms > 0 and kind in op.name and op.count > 0:
+                key = kind, op.shapes[first : first + count]
+                found[key] = found.get(key, 0.0) + op.device_ms / op.count
+
+    def spent(flow: Dataflow, row: int) -> float:
+        name, given = base_of(flow, row), flow.arguments[row]
+        kind, count = ("batch_norm", 1) if "batch_norm" in name else (_CONVOLUTION, 2)
+        if kind not in name or len(given) < count:
+            return 0.0
+        read = (one for one in given[:count] if isinstance(one, str) and one.startswith(TENSOR))
+        return found.get((kind, tuple(shape_of(flow, int(one[len(TENSOR) :])) for one in read)), 0.0)
+
+    return spent
+
+
+def _usual(part: Part) -> Part:
+    """``part`` with batch norms as a script calls them."""
+    operators = []
+    unmade: set[int] = set()
+    for name, given, outputs in part.operators:
+        order = _NORMS.get(name.split(".")[1])
+        if order is not None and len(given) >= len(order) - 1:
+            taken = [one if isinstance(one, bool) else given[one] for one in order]
+            unmade.update(outputs[1:])
+            operators.append(("aten.batch_norm.default", [*taken, True], outputs[:1]))
+        else:
+            operators.append((name, given, outputs))
+    results = tuple(one for one in part.results if one not in unmade)
+    return replace(part, operators=tuple(operators), results=results)
+
+
+def _renumbered(part: Part) -> Part:
+    """The same with values numbered in their order, so that equal pieces are equal."""
+    numbers: dict[int, int] = {}
+
+    def number(value: int) -> int:
+        return numbers.setdefault(value, len(numbers))
+
+    def given(one: Any) -> Any:
+        if isinstance(one, str) and one.startswith(TENSOR):
+            return TENSOR + str(number(int(one[len(TENSOR) :])))
+        if isinstance(one, (list, tuple)):
+            return [given(each) for each in one]
+        return {key: given(each) for key, each in one.items()} if isinstance(one, dict) else one
+
+    first = tuple(map(number, part.inputs))
+    operators = tuple(
+        (name, given(arguments), tuple(map(number, outputs))) for name, arguments, outputs in part.operators
+    )
+    return Part(operators, first, part.leaves, tuple(map(number, part.results)))
