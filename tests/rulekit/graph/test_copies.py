@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.rulekit.graph.recording import recorded
-from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, THERE_AND_BACK, needless
+from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, REDUCED, THERE_AND_BACK, needless
 
 X = torch.randn(2, 6, 5, 4)
 ROWS = torch.randn(3, 5, 8)
@@ -54,6 +54,24 @@ def turned_sum() -> Any:
     return y.contiguous() + 1
 
 
+def gate_by_a_view() -> Any:
+    x = torch.relu(CONV(X.contiguous(memory_format=torch.channels_last)))
+    flat = x.contiguous()
+    return CONV(flat * flat.view(2, 6, -1).mean(-1).sigmoid()[..., None, None])
+
+
+def spread_of_flattened_images() -> Any:
+    """`flatten` copies what is channels last."""
+    x = torch.relu(CONV(X.contiguous(memory_format=torch.channels_last)))
+    flat = x.flatten(1)
+    return flat.amin(1) + flat.var(-1)
+
+
+def whole_means() -> Any:
+    x = torch.relu(CONV(X.contiguous(memory_format=torch.channels_last))).contiguous()
+    return x.view(2, -1).mean() + x.view(2, -1).sum((0, 1))
+
+
 def time_first_and_back() -> Any:
     y = ROWS.transpose(0, 1).contiguous()
     y = LINEAR(torch.relu(LINEAR(NORM(y))))
@@ -61,9 +79,9 @@ def time_first_and_back() -> Any:
 
 
 def the_same_twice() -> Any:
-    return (
-        ROWS.transpose(1, 2).contiguous().view(-1).sum() + ROWS.transpose(1, 2).contiguous().view(-1).prod()
-    )
+    return ROWS.transpose(1, 2).contiguous().view(-1).prod() + ROWS.transpose(1, 2).contiguous().view(
+        -1
+    ).cumsum(0)
 
 
 def weight_cast_for_each_part() -> Any:
@@ -90,6 +108,9 @@ def wide_before_a_product() -> Any:
         (gated_images, ANY_LAYOUT),
         (normed_volume, ANY_LAYOUT),
         (turned_sum, ANY_LAYOUT),
+        (gate_by_a_view, REDUCED),
+        (spread_of_flattened_images, REDUCED),
+        (whole_means, REDUCED),
         (time_first_and_back, THERE_AND_BACK),
         (the_same_twice, AGAIN),
         (weight_cast_for_each_part, AGAIN),
@@ -103,6 +124,31 @@ def test_needless(act: Callable[[], Any], why: str) -> None:
 
 def heads_joined() -> Any:
     return LINEAR(torch.randn(2, 2, 5, 4).transpose(1, 2).contiguous().view(2, 5, 8))
+
+
+def _images() -> Any:
+    return torch.relu(CONV(X.contiguous(memory_format=torch.channels_last))).contiguous()
+
+
+def mean_of_channels() -> Any:
+    return _images().view(2, 6, -1).mean(1)
+
+
+def softmax_over_places() -> Any:
+    return _images().view(2, 6, -1).softmax(-1)
+
+
+def place_of_the_largest() -> Any:
+    return _images().view(2, 6, -1).max(-1)
+
+
+def flattened_for_a_layer() -> Any:
+    flat = _images().view(2, -1)
+    return flat @ torch.randn(120, 3) + flat.mean(-1, keepdim=True)
+
+
+def halves_of_the_channels() -> Any:
+    return _images().view(2, 2, 3, 20).mean((1, 3))
 
 
 def made_channels_last() -> Any:
@@ -155,6 +201,11 @@ def other_tensors() -> Any:
     "act",
     [
         heads_joined,
+        mean_of_channels,
+        softmax_over_places,
+        place_of_the_largest,
+        flattened_for_a_layer,
+        halves_of_the_channels,
         made_channels_last,
         nothing_to_copy,
         every_second_column,

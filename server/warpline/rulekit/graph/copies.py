@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from warpline.rulekit.graph.axes import axes_of, regrouped
 from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.evaluate import REDUCTIONS
 from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
@@ -40,8 +41,12 @@ _CONTIGUOUS = "contiguous_format"
 #: A chain of more operators between two copies is none.
 _FURTHEST = 40
 
+#: These give the same for dimensions that a view has made one as for each of them, and no places.
+_REDUCING = frozenset({"mean", "sum", "var", "std", "var_mean", "amax", "amin", "logsumexp"})
+
 #: Why nothing needs a copy.
 ANY_LAYOUT, THERE_AND_BACK, AGAIN, CAST_BACK = "any layout", "there and back", "again", "cast back"
+REDUCED = "reduced"  # of what a view makes one, where any layout would do otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +58,17 @@ class Copies:
 def needless(graph: Graph) -> Iterator[Copies]:
     """Groups of copies that the user's lines ask for and that nothing needs.
 
-    Of a tensor in another layout: all that reads the copy takes any layout, or the copy undoes an earlier one
-    and what lies between works in either. Of the same tensor, to the same layout and type, as an earlier one.
+    Of a tensor in another layout: all that reads the copy takes any layout, or is a view of dimensions that
+    are reduced at once; or the copy undoes an earlier one and what lies between works in either. Of the same
+    tensor, to the same layout and type, as an earlier one.
     To a wider type and back with nothing computed in between.
     """
     mixed = {node.site for node in graph.nodes if node.name not in VIEWS | _LAYOUT | _CASTS}
     own = [node for node in graph.nodes if _is_own(graph, node, mixed)]
     for node in own:
         if node.name in _LAYOUT and (_order(graph, node) is not None or _is_computed(graph, node)):
-            if _read_in_any_layout(graph, node):
-                yield Copies((node,), ANY_LAYOUT)
+            if any_layout := _read_in_any_layout(graph, node):
+                yield Copies((node,), any_layout)
             elif (first := _undone(graph, node, own)) is not None:
                 yield Copies((first, node), THERE_AND_BACK)
         elif node.name in _CASTS and (back := _cast_back(graph, node)) is not None:
@@ -130,16 +136,47 @@ def _moved(graph: Graph, node: Node) -> Order | None:
     return tuple(order)
 
 
-def _read_in_any_layout(graph: Graph, node: Node) -> bool:
+def _read_in_any_layout(graph: Graph, node: Node) -> str:
+    """Why no reader needs the layout, ANY_LAYOUT or REDUCED; "" where one does."""
     readers = list(_cast_readers(graph, node.outputs[0]))
     order = _order(graph, node)
     last = order is not None and order[-1] == len(order) - 1
-    return bool(readers) and all(
-        reader.name in POINTWISE | REDUCTIONS
-        or (reader.name == "convolution" and len(graph.shape(node.outputs[0])) >= _IMAGES)
-        or (_ATTENTION in reader.name and last)
+    rest = [
+        reader
         for reader in readers
-    )
+        if not (
+            reader.name in POINTWISE | REDUCTIONS
+            or (reader.name == "convolution" and len(graph.shape(node.outputs[0])) >= _IMAGES)
+            or (_ATTENTION in reader.name and last)
+        )
+    ]
+    if not readers or not all(_is_reduced(graph, reader) for reader in rest):
+        return ""
+    return REDUCED if rest else ANY_LAYOUT
+
+
+def _is_reduced(graph: Graph, view: Node) -> bool:
+    """Whether ``view`` makes several dimensions one only for reductions over all of these: they take the
+    dimensions themselves, in any layout."""
+    if view.name not in _RESHAPING or not view.inputs or not view.outputs:
+        return False
+    before, after = graph.shape(view.inputs[0]), graph.shape(view.outputs[0])
+    axes = regrouped(axes_of(before), after, lambda dim: before[dim])
+    readers = list(_cast_readers(graph, view.outputs[0]))
+    if axes is None or not readers:
+        return False
+    joined = {dim for dim, group in enumerate(axes) if len(group) > 1}
+    return bool(joined) and all(joined <= _reduces(reader, len(after)) for reader in readers)
+
+
+def _reduces(node: Node, rank: int) -> set[int]:
+    """The dimensions that an operator reduces; empty for another operator."""
+    if node.name not in _REDUCING:
+        return set()
+    dims = node.argument(1, "dim")
+    if dims is None or dims == ():
+        return set(range(rank))
+    return {dim % rank for dim in (dims if isinstance(dims, tuple) else (dims,)) if isinstance(dim, int)}
 
 
 def _cast_readers(graph: Graph, value: int) -> Iterator[Node]:
