@@ -137,6 +137,7 @@ def test_the_answers_shorten_the_lines_of_the_network() -> None:
     assert informed(profile, change, by_question(Probed(tuple(answers[1:])))) == (change, False)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "given",
     [

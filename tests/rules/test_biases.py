@@ -9,6 +9,10 @@ import pytest
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.report import Finding
+from warpline.rulekit import Context
+from warpline.rulekit.graph.biased import Biased
+from warpline.rules import conv_bias_before_norm
+from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 
 HEAD = "from torch import nn\n"
@@ -63,3 +67,124 @@ def test_not_where_another_layer_gets_it_too(other: str) -> None:
     one = found(FIELD, Holder("field", "/example/train.py", 3, 17, "bias"), head)
     assert not one.fixes
     assert "from there too" in one.message
+
+
+ROWS = """\
+from torch import nn
+def unit(i, o):
+{unit}
+net = nn.Sequential(unit(3, 64), unit(64, 64))
+{after}
+logits = net(images)
+#^ cost device_ms=40; op aten::add_ device_ms=4 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
+"""
+CONV_AND_NORM = "    conv = nn.Conv2d(i, o, 3)\n    {more}return nn.Sequential({row})"
+
+
+def edited(unit: str, after: str = "pass") -> str:
+    """The text after the fix, the message where there is none, or nothing where nothing is found."""
+    example = read_example(ROWS.format(unit=unit, after=after))
+    findings = diagnose(example.profile, texts(example)).findings
+    if not findings:
+        return ""
+    (one,) = findings
+    return apply(example.text, one.fixes[0].edits) if one.fixes else one.message
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        CONV_AND_NORM.format(more="", row="conv, nn.BatchNorm2d(o), nn.ReLU()"),
+        CONV_AND_NORM.format(more="norm = nn.BatchNorm2d(o)\n    ", row="*[conv, norm, nn.ReLU()]"),
+        CONV_AND_NORM.format(
+            more="nn.init.kaiming_normal_(conv.weight)\n    ", row="conv, nn.BatchNorm2d(o)"
+        ),
+        "    row = []\n    row.append(nn.Conv2d(i, o, 3))\n    row.append(nn.BatchNorm2d(o))\n"
+        "    return nn.Sequential(*row)",
+    ],
+)
+def test_a_layer_is_followed_to_its_place_in_the_row(unit: str) -> None:
+    assert "o, 3, bias=False)" in edited(unit)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        CONV_AND_NORM.format(more="", row="conv, nn.GroupNorm(8, o)"),
+        CONV_AND_NORM.format(more="again = conv\n    ", row="conv, nn.BatchNorm2d(o)"),
+        CONV_AND_NORM.format(more="nn.init.zeros_(conv.bias)\n    ", row="conv, nn.BatchNorm2d(o)"),
+        CONV_AND_NORM.format(more="conv = nn.Identity()\n    ", row="conv, nn.BatchNorm2d(o)"),
+        CONV_AND_NORM.format(more="", row="conv, nn.BatchNorm2d(o), conv, nn.ReLU()"),
+        "    row = []\n    row.append(nn.Conv2d(i, o, 3))\n    row.append(nn.ReLU())\n"
+        "    row.append(nn.BatchNorm2d(o))\n    return nn.Sequential(*row)",
+        "    row, other = [], []\n    row.append(nn.Conv2d(i, o, 3))\n    other.append(nn.BatchNorm2d(o))\n"
+        "    return nn.Sequential(*row, *other)",
+    ],
+)
+def test_another_layer_between_or_another_use_is_no_such_place(unit: str) -> None:
+    assert edited(unit) == ""
+
+
+@pytest.mark.parametrize(
+    ("set_up", "refused"),
+    [
+        ("if isinstance(m, nn.Conv2d):\n        nn.init.zeros_(m.bias)", True),
+        ("if isinstance(m, (nn.Linear, nn.Conv2d)):\n        m.bias.data.zero_()", True),
+        ("if hasattr(m, 'bias'):\n        m.bias.data.zero_()", True),
+        ("if isinstance(m, nn.Conv2d) and m.bias is not None:\n        nn.init.zeros_(m.bias)", False),
+        (
+            "if isinstance(m, nn.Conv2d):\n        if m.bias is not None:\n            m.bias.data.zero_()",
+            False,
+        ),
+        ("if isinstance(m, nn.Linear):\n        nn.init.zeros_(m.bias)", False),
+    ],
+)
+def test_a_bias_that_is_set_up_stays(set_up: str, refused: bool) -> None:
+    unit = CONV_AND_NORM.format(more="", row="conv, nn.BatchNorm2d(o), nn.ReLU()")
+    found = edited(unit, f"for m in net.modules():\n    {set_up}")
+    assert ("`m.bias` is None then" in found) == refused
+    assert ("bias=False" in found) != refused
+
+
+KINDS = """\
+from torch import nn
+def unit(i, o, norm=nn.BatchNorm2d):
+    layers = dict(conv=nn.Conv2d(i, o, 3), norm=norm(o))
+    #^ site module type=Conv2d bias=true count={count}
+    return nn.Sequential(*layers.values())
+head = nn.Conv2d(64, {out}, {kernel})
+#^ site module type=Conv2d bias=true
+logits = head(net(images))
+#^ cost device_ms=40; op aten::add_ device_ms=4 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "ran", "found"),
+    [
+        # The head is the only layer with its sizes, and all layers ran.
+        ({}, ((64, True), (64, True), (1, False)), True),
+        # Another one of the units' layers is not before a norm.
+        ({}, ((64, True), (64, False), (1, False)), False),
+        # One of the units has the head's sizes.
+        ({"out": 64}, ((64, True), (64, True), (64, False)), False),
+        # Not all layers ran: that one may be a unit's.
+        ({"count": 3}, ((64, True), (64, True), (1, False)), False),
+        ({"kernel": 1}, ((64, True), (64, True), (1, False)), False),
+    ],
+)
+def test_what_another_site_made_is_not_this_one_s(
+    given: dict[str, int], ran: tuple[tuple[int, bool], ...], found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = {"count": 2, "out": 1, "kernel": 3}
+    example = read_example(KINDS.format(**usual | given))
+    out, kernel = (Argument(name, (usual | given)[key])
+                   for name, key in (("out_channels", "out"), ("kernel_size", "kernel")))  # fmt: skip
+    units, head = sorted(example.profile.facts.sites, key=lambda site: site.line)
+    facts = replace(example.profile.facts, sites=(units, replace(head, arguments=(out, kernel))))
+    recorded = [Biased((3, 3), channels, norm, at) for at, (channels, norm) in enumerate(ran)]
+    monkeypatch.setattr(conv_bias_before_norm, "whole_graph", lambda flow: flow)
+    monkeypatch.setattr(conv_bias_before_norm, "biased", lambda graph: recorded)
+    context = Context(replace(example.profile, facts=facts), texts(example))
+    drafts = list(conv_bias_before_norm.ConvBiasBeforeNorm().find(context))
+    assert [draft.line for draft in drafts] == ([3] if found else [])

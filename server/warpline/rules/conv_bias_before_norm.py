@@ -107,7 +107,8 @@ logits = net(images)
 ## Fix safety
 
 Unsafe: values agree up to rounding, but the state dict loses the biases (older checkpoints load with
-`strict=False`). In evaluation mode, a trained bias shifts the stored means.
+`strict=False`). In evaluation mode, a trained bias shifts the stored means. No edit is offered where the
+script sets up or reads a bias that may be one of these without asking whether there is one.
 
 ## References
 
@@ -116,6 +117,8 @@ Unsafe: values agree up to rounding, but the state dict loses the biases (older 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -127,6 +130,7 @@ from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, 
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.biased import Biased, biased
 from warpline.rulekit.holders import argument, by_hand, holder, literal_at
+from warpline.rulekit.layer_rows import is_before
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.rulekit.terms import descend
 from warpline.wire.births import Holder
@@ -160,7 +164,11 @@ class ConvBiasBeforeNorm(Rule):
                 cause=spent.hottest.place,
                 cost_ms=total,
                 change=less_device_time(spent, total),
-                fixes=[partial(_fix, source, calls) if held is None else partial(_at, context, calls, held)],
+                fixes=[
+                    partial(_fix, source, calls)
+                    if held is None
+                    else partial(_at, context, source, calls, held)
+                ],
             )
 
 
@@ -177,7 +185,7 @@ def _found(context: Context, spent: Iterable[LineCost]) -> dict[Source, list[cst
         # Several on one line are one site, which has the arguments of the first.
         if len(calls) != 1 or calls[0] in found[source]:
             continue
-        if _is_subtracted(source, calls[0], site, recorded):
+        if _is_subtracted(source, calls[0], site, _left_for(context, site, recorded)):
             found[source].append(calls[0])
     return {source: calls for source, calls in found.items() if calls}
 
@@ -194,6 +202,28 @@ def _held(context: Context, source: Source, calls: list[cst.Call]) -> Holder | N
 
 def _made(context: Context) -> list[Site]:
     return [site for site in context.sites(Module.KIND) if facts_of(Module, site).type in _CONVOLUTIONS]
+
+
+def _left_for(context: Context, site: Site, recorded: list[Biased]) -> list[Biased]:
+    """The recorded convolutions that ``site`` may have made: all but those that others made.
+
+    Where every layer that was made has run, one layer of known sizes is one of those with these sizes: if no
+    more of them have run than other sites made, none is this one's.
+    """
+    made = [(one, facts_of(Module, one).count or 1) for one in _made(context) if facts_of(Module, one).bias]
+    if sum(times for _, times in made) != len({one.weight for one in recorded}):
+        return recorded
+    ran: dict[tuple[frozenset[object], object], set[int]] = {}
+    for one in recorded:
+        ran.setdefault((frozenset(one.kernel), one.channels), set()).add(one.weight)
+    others: Counter[tuple[frozenset[object], object]] = Counter()
+    for other, times in made:
+        size, out = argument(other, "kernel_size"), argument(other, "out_channels")
+        if other is not site and times == 1 and size is not None and out is not None:
+            others[frozenset(_sizes(size.value)), out.value] += 1
+    theirs = [ran.get(key, set()) for key, times in others.items() if len(ran.get(key, ())) == times]
+    gone = set().union(*theirs)
+    return [one for one in recorded if one.weight not in gone]
 
 
 def _is_subtracted(source: Source, call: cst.Call, site: Site, recorded: list[Biased]) -> bool:
@@ -245,30 +275,14 @@ def _is_bias(shapes: tuple[tuple[int, ...], ...]) -> bool:
 
 def _followed(source: Source) -> list[cst.Call]:
     """The calls that make convolutions with a bias, straight before a batch norm."""
-    found = [call for call in source.nodes(cst.Call) if _in_row(source, call) or _in_forward(source, call)]
+    made = [call for call in source.nodes(cst.Call) if source.is_named(call.func, *_CONVOLUTIONS)]
+    found = [call for call in made if is_before(source, call, *_NORMS) or _in_forward(source, call)]
     return [call for call in found if not _without_bias(source, call)]
 
 
 def _without_bias(source: Source, call: cst.Call) -> bool:
     bias = source.argument(call, "bias", 7)
     return bias is not None and source.literal(bias.value) is False
-
-
-def _in_row(source: Source, call: cst.Call) -> bool:
-    """Neighbours in a Sequential or a list."""
-    if not source.is_named(call.func, *_CONVOLUTIONS):
-        return False
-    holder = source.parent(call)
-    row = source.parent(holder) if isinstance(holder, (cst.Arg, cst.Element)) else None
-    if isinstance(row, cst.Call) and source.is_named(row.func, "Sequential"):
-        values = [arg.value for arg in row.args]
-    elif isinstance(row, (cst.List, cst.Tuple)):
-        values = [element.value for element in row.elements]
-    else:
-        return False
-    index = values.index(call)
-    after = values[index + 1] if index + 1 < len(values) else None
-    return isinstance(after, cst.Call) and source.is_named(after.func, *_NORMS)
 
 
 def _in_forward(source: Source, call: cst.Call) -> bool:
@@ -305,6 +319,7 @@ def _goes_into(source: Source, call: cst.Call, norms: set[str]) -> bool:
 
 
 def _fix(source: Source, calls: list[cst.Call]) -> Fix:
+    _check_unread(source, calls)
     edits = Edits(source)
     for call in calls:
         present = source.argument(call, "bias", 7)
@@ -314,14 +329,42 @@ def _fix(source: Source, calls: list[cst.Call]) -> Fix:
     return edits.fix("Make the convolutions without bias", "unsafe")
 
 
-def _at(context: Context, calls: list[cst.Call], held: Holder) -> Fix:
+def _is_used(source: Source, attribute: cst.Attribute) -> bool:
+    """Whether something is done with the tensor: a part of it is asked for, or it is initialized."""
+    holder = source.parent(attribute)
+    call = source.parent(holder) if isinstance(holder, cst.Arg) else None
+    inits = isinstance(call, cst.Call) and "init" in source.name(call.func)
+    return inits or (isinstance(holder, cst.Attribute) and holder.value is attribute)
+
+
+def _check_unread(source: Source, calls: list[cst.Call]) -> None:
+    """Raise Refused where the script reads a bias, as to set it up, of what may be one of these convolutions,
+    and does not ask whether there is one."""
+    holders = (source.parent(call) for call in calls)
+    made = {source.code(one.targets[0].target) for one in holders if isinstance(one, cst.Assign)}
+    for attribute in source.nodes(cst.Attribute):
+        base = source.code(attribute.value)
+        if attribute.attr.value != "bias" or not _is_used(source, attribute):
+            continue
+        around = [one for one in source.ancestors(attribute) if isinstance(one, (cst.If, cst.IfExp))]
+        tests = [source.code(one.test) for one in around]
+        if any("None" in test or re.search(rf"(?<!\(){re.escape(base)}\.bias\b", test) for test in tests):
+            continue
+        kinds = [test for test in tests if "isinstance" in test or "type(" in test]
+        any_layer = not source.assigned(base) and all("Conv" in test or "Module" in test for test in kinds)
+        if base in made or any_layer:
+            raise Refused(f"`{source.code(attribute)}` is None then: allow for that first")
+
+
+def _at(context: Context, source: Source, calls: list[cst.Call], held: Holder) -> Fix:
     """The edit where the value is written that the convolutions get, if no others get it."""
     reason = by_hand(held, "bias")
     if reason:
         raise Refused(reason)
+    _check_unread(source, calls)
     # Linear layers and norms often share such an option.
     given = [site for site in context.sites(Module.KIND) if holder(site, "bias") == held]
     if len({site.place for site in given}) > len(calls):
         raise Refused("layers without a batch norm directly after them get their bias from there too")
-    source, node = literal_at(context, held, True)
-    return Edits(source).replace(node, "False").fix("Make the convolutions without bias", "unsafe")
+    place, node = literal_at(context, held, True)
+    return Edits(place).replace(node, "False").fix("Make the convolutions without bias", "unsafe")

@@ -10,11 +10,12 @@ from warpline.rulekit.graph.graph import Graph, Node, Ref
 @dataclass(frozen=True, slots=True)
 class Biased:
     """The kernel and the output channels of a convolution with a bias; ``subtracted``: only batch norms that
-    train read its result."""
+    train read its result. ``weight``: the value that all calls of one layer share."""
 
     kernel: tuple[int, ...]
     channels: int
     subtracted: bool
+    weight: int = -1
 
 
 def biased(graph: Graph) -> list[Biased]:
@@ -28,7 +29,8 @@ def biased(graph: Graph) -> list[Biased]:
         subtracted = bool(readers) and all(_subtracts(reader, value) for reader, value in readers)
         # Of the bias: the weight of a transposed convolution has its input channels first.
         channels = graph.size(bias.value)
-        found.append(Biased(graph.shape(weight.value)[2:], channels, subtracted))
+        kernel = graph.shape(weight.value)[2:]
+        found.append(Biased(kernel, channels, subtracted, graph.origin(weight.value)))
     return found
 
 
