@@ -55,7 +55,8 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
         rows = pieces.op >= 0 if thread != trace.main else np.ones(len(pieces), bool)
         seen += scene.by_line(pieces.line[rows], pieces.length_ns[rows])
     began = scene.begun(host.start_ns)
-    taken = scene.by_line(scene.placed.line[began], np.full(int(began.sum()), cost.per_op_ns))
+    ops = scene.by_line(scene.placed.line[began], np.ones(int(began.sum())))
+    taken = ops * cost.per_op_ns
     at = scene.table.of_location[records.location[scene.begun(records.time_ns)]]
     taken += scene.by_line(at, np.full(len(at), cost.per_line_ns))
     at = scene.under[scene.begun(trace.inside.time_ns)]
@@ -70,15 +71,18 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     cpu = less(seen, taken) * scale if trace.on_gpu else alone
     waited = waits | (waiting_reads(trace) & began)
     sync = scene.by_line(scene.placed.line[waited], (host.end_ns - host.start_ns)[waited]) * scale
+    # The slowdown that an operator's cost is taken from also has what other processes took of these steps.
+    measured = trace.facts.op_record_ns
+    recorded = taken + ops * (0.0 if measured is None else measured - cost.per_op_ns)
+    tracebacks = cpu * _traceback_share(scene, seen, recorded)
     return HostCosts(
         cpu=cpu,
         sync=np.minimum(sync, cpu),
         syncs=scene.by_line(scene.placed.line[waits], np.ones(int(waits.sum()))) / trace.steps,
         loader=_loading(scene, cpu),
         gc=np.minimum(_within(scene, *_collections(trace)) * scale, cpu),
-        # Nothing is recorded meanwhile, so they take as long as without the profiler.
-        tracebacks=np.minimum(_within(scene, *anomaly.tracebacks(trace)) / trace.steps / 1e6, cpu),
-        checks=np.minimum(_checks(scene, accounted), cpu),
+        tracebacks=tracebacks,
+        checks=np.minimum(_checks(scene, accounted), cpu - tracebacks),
         calls=_calls(scene) / trace.steps,
         allocator=np.minimum(allocator, cpu),
         allocations=scene.by_line(scene.placed.line[allocates], np.ones(int(allocates.sum()))) / trace.steps,
@@ -113,6 +117,15 @@ def _loading(scene: Scene, cpu: Floats) -> Floats:
     part = _within(scene, *loader_spans(scene.trace, scene.trace.main))
     share: Floats = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
     return cpu * share
+
+
+def _traceback_share(scene: Scene, seen: Floats, taken: Floats) -> Floats:
+    """The part, 0 to 1, of each line's host time (``seen`` in the window, ``taken`` of it by the profiler) in
+    which tracebacks were stored. Nothing is recorded meanwhile: the profiler slows the rest."""
+    stored = np.minimum(_within(scene, *anomaly.tracebacks(scene.trace)), seen)
+    own = stored + less(seen - stored, taken)
+    share: Floats = np.divide(stored, own, out=np.zeros(len(stored)), where=own > 0)
+    return share
 
 
 def _checks(scene: Scene, accounted: Account) -> Floats:

@@ -301,31 +301,28 @@ def by_line(timeline: Timeline, places: Places, profile: Profile) -> Timeline:
     """Scale the host time of each line to the cost that attribution gives it.
 
     Line events slow pure Python down far more than operators. Attribution corrects this with samples taken
-    without line events. Only on a CPU: there a line's cost is its host time. Tracebacks are not slowed down
-    by records, so they keep their time as long as the line's cost has room for it.
+    without line events. Only on a CPU: there a line's cost is its host time. What stores tracebacks gets the
+    time that attribution gives them.
     """
     if timeline.has_kernels:
         return timeline
-    costs = {cost.place: cost.step_ms for cost in profile.lines}
-    costs["", 0] = profile.unattributed.step_ms
-    stored = np.bincount(timeline.place, timeline.traceback_ns, len(places.lines))
+    costs = {cost.place: (cost.step_ms, cost.traceback_ms) for cost in profile.lines}
+    costs["", 0] = profile.unattributed.step_ms, 0.0
     seen = np.bincount(timeline.place, timeline.host_ns, len(places.lines))
-    known = np.array([costs.get(place, -1.0) for place in places.lines]) * 1e6 * timeline.steps
+    stored = np.bincount(timeline.place, timeline.traceback_ns, len(places.lines))
+    given = np.array([costs.get(place, (-1.0, 0.0)) for place in places.lines]) * 1e6 * timeline.steps
+    known, kept = given[:, 0], given[:, 1]
     usable = (known >= 0) & (seen > 0)
     # Lines that attribution does not list get the mean factor.
     usual = known[usable].sum() / seen[usable].sum() if usable.any() else 1.0
     factor = np.where(usable, known / np.maximum(seen, 1.0), usual)
-    room = usable & (stored > 0) & (known > stored) & (seen > stored)
-    factor = np.where(room, (known - stored) / np.maximum(seen - stored, 1.0), factor)
-    kept = timeline.traceback_ns * np.where(room, 1.0, factor)[timeline.place]
-    others = (timeline.host_ns - timeline.traceback_ns) * factor[timeline.place]
-    return replace(timeline, host_ns=others + kept, traceback_ns=kept)
-
-
-def with_tracebacks(timeline: Timeline, clock: Clock) -> Timeline:
-    """Tracebacks take as long as without the profiler, so the clock's scale is not theirs."""
-    stored = np.minimum(timeline.traceback_ns / clock.host, timeline.host_ns)
-    return replace(timeline, traceback_ns=stored)
+    apart = usable & (stored > 0) & (seen > stored) & (known > kept)
+    rest = np.where(apart, (known - kept) / np.maximum(seen - stored, 1.0), factor)
+    traceback = (
+        timeline.traceback_ns * np.where(apart, kept / np.maximum(stored, 1.0), factor)[timeline.place]
+    )
+    others = (timeline.host_ns - timeline.traceback_ns) * rest[timeline.place]
+    return replace(timeline, host_ns=others + traceback, traceback_ns=traceback)
 
 
 def _solve(value: Callable[[float], float], wanted: float, low: float, high: float) -> float:

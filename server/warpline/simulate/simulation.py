@@ -64,7 +64,6 @@ class Simulation:
             quick_ns = float(np.quantile(timed, QUICK))
             quickest = (quick_ns, calibrate.uninterrupted(trace, self._timeline, quick_ns))
         self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts, quickest)
-        self._timeline = calibrate.with_tracebacks(self._timeline, self._clock)
 
     @property
     def replayed_ms(self) -> float:
