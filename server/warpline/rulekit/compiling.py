@@ -110,7 +110,7 @@ def differentiates_twice(context: Context) -> bool:
 
 def of_one_pass(context: Context, fix: Callable[[], Fix]) -> Fix:
     """``fix``, which compiles something. Raises Refused where a step has gradients of gradients: AOTAutograd
-    raises an error there (torch 2.4 to 2.13)."""
+    raises an error there (tried with torch 2.13)."""
     if differentiates_twice(context):
         raise Refused(
             "compiled code has no gradients of gradients, and the step computes some (`create_graph=True`): "

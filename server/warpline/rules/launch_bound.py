@@ -289,7 +289,7 @@ from warpline.wire.sites import Compile, Module, facts_of
 
 #: Busier than this, launching is not what the step waits for.
 _BUSY_PERCENT = 80.0
-#: A model whose code has so much of the launching is worth compiling alone.
+#: A model whose code has so much of the launching is worth compiling alone. Chosen, not fitted.
 _MOSTLY = 0.5
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
