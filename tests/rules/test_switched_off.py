@@ -11,6 +11,7 @@ from warpline.rulekit import Context, Draft
 from warpline.rules import rule_named
 from warpline.text.edits import apply
 from warpline.wire.births import Executed, Setting, UserFrame
+from warpline.wire.run import Site
 
 SCRIPT = """\
 #> device kind=cuda capability=(9,0); flags allow_tf32=false float32_matmul_precision=highest
@@ -139,3 +140,118 @@ def test_an_option_without_a_default_gets_one(rule: str) -> None:
     text, draft = of_option(rule, option=OPTION.replace(", default=False", ""))
     before, after = (one.split("\n")[draft.line - 1] for one in (text, apply(text, draft.fixes[0].edits)))
     assert after == before.replace('"store_true"', '"store_true", default=True')
+
+
+CONFIGURED = """\
+#> device kind=cuda capability=(9,0); flags allow_tf32=false float32_matmul_precision=highest
+import argparse
+import torch
+from dataclasses import dataclass
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--precision", default="highest")
+args = parser.parse_args()
+
+@dataclass
+class Numerics:
+    products: str = "highest"
+    tf32: bool = False
+
+def prepare(numerics):
+    {line}
+
+prepare(Numerics())
+for x in batches:
+    y = x @ w  #> cost step_ms=20 device_ms=20; op aten::mm device_ms=20 dtypes=float,float
+"""
+
+
+def configured(line: str, name: str, value: object, argv: tuple[str, ...] = ()) -> tuple[str, Draft]:
+    example = read_example(CONFIGURED.format(line=line))
+    at = next(at for at, text in enumerate(example.text.split("\n"), 1) if "def prepare" in text) + 1
+    setting = Setting(name, value, (UserFrame(FILE, at, "prepare"),))
+    facts = replace(example.profile.facts, settings=(setting,))
+    manifest = replace(example.profile.manifest, argv=argv)
+    rule = rule_named("fp32-matmul")
+    assert rule is not None
+    profile = replace(example.profile, facts=facts, manifest=manifest)
+    (draft,) = rule.find(Context(profile, texts(example)))
+    return example.text, draft
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value", "before", "after"),
+    [
+        (
+            "torch.set_float32_matmul_precision(numerics.products)",
+            PRECISION,
+            "highest",
+            'products: str = "highest"',
+            'products: str = "high"',
+        ),
+        (f"{MATMUL} = numerics.tf32", MATMUL, False, "tf32: bool = False", "tf32: bool = True"),
+        (
+            "torch.set_float32_matmul_precision(args.precision)",
+            PRECISION,
+            "highest",
+            'default="highest"',
+            'default="high"',
+        ),
+    ],
+)
+def test_the_value_is_changed_where_it_is_written(
+    line: str, name: str, value: object, before: str, after: str
+) -> None:
+    text, draft = configured(line, name, value)
+    assert before in text.split("\n")[draft.line - 1]
+    assert after in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize(
+    ("line", "argv"),
+    [
+        ("torch.set_float32_matmul_precision(args.precision)", ("--precision", "highest")),
+        ("torch.set_float32_matmul_precision(loaded[numerics])", ()),  # not known
+        ("torch.set_float32_matmul_precision(str(numerics.tf32))", ()),  # no value of a setting
+    ],
+)
+def test_a_value_from_elsewhere_stays(line: str, argv: tuple[str, ...]) -> None:
+    text, draft = configured(line, PRECISION, "highest", argv)
+    assert "prepare" in text.split("\n")[draft.line - 2]
+    assert all("autocast" in fix.title for fix in draft.fixes)
+
+
+COMPILED = """\
+#> device kind=cuda capability=(9,0); flags allow_tf32={tf32} float32_matmul_precision={precision}
+import torch
+
+encoder = torch.compile(encoder)
+for tokens in batches:
+    with torch.autocast("cuda", dtype=torch.bfloat16, enabled={enabled}):
+        found = encoder(tokens)
+    loss = (found.float() @ memory).logsumexp(1).mean()
+    #^ cost step_ms=20 device_ms=20; op aten::mm device_ms=20 dtypes=float,float
+    loss.backward()
+"""
+
+
+def of_compiled(enabled: bool, tf32: bool = False) -> list[Draft]:
+    """The survey of the step, which says what runs under autocast, leaves out compiled code."""
+    precision = "high" if tf32 else "highest"
+    example = read_example(COMPILED.format(enabled=enabled, tf32=str(tf32).lower(), precision=precision))
+    made = Site("autocast", FILE, 5, "<module>", {"device": "cuda", "dtype": "bfloat16", "enabled": enabled})
+    facts = replace(example.profile.facts, sites=(made,))
+    assert facts.flags.autocast is None
+    rule = rule_named("fp32-matmul")
+    assert rule is not None
+    return list(rule.find(Context(replace(example.profile, facts=facts), texts(example))))
+
+
+def test_products_outside_of_autocast_are_told_of_compiled_code_too() -> None:
+    (draft,) = of_compiled(enabled=True)
+    assert draft.line == 7
+    assert [fix.title for fix in draft.fixes] == ["Allow TF32 for float32 matrix products"]
+
+
+def test_what_the_script_rounds_itself_beside_autocast_is_not_told() -> None:
+    assert not of_compiled(enabled=True, tf32=True)

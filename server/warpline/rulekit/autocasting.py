@@ -119,7 +119,7 @@ def with_autocast(context: Context, step: TrainingStep | None, where: Region | N
     """Autocast around the forward pass and the loss, in float16 with a GradScaler. Raises Refused."""
     if step is None or where is None:
         raise Refused("no forward pass and loss were found next to a `backward()`")
-    if under_autocast(step) or context.profile.facts.flags.autocast:
+    if under_autocast(step) or context.autocast:
         raise Refused("the step already uses autocast; these products run outside of it")
     if off := _autocasts(step):
         raise Refused(f"`{step.source.code(off[0])}` switches autocast off: change that")

@@ -19,6 +19,7 @@ from warpline.rulekit.reached import Reached, main_edit, touches
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source, Unreadable, parsed
 from warpline.wire.run import Site
+from warpline.wire.sites import Autocast, facts_of
 
 _PYTHON = (".py", ".pyw", ".pyi")
 #: Evidence below both shows nothing: 2 % of the step, or one millisecond when that is less.
@@ -84,6 +85,15 @@ class Context:
         run, or copies waited for torch's threads. 0 on a CPU: there the device's work waits as well."""
         totals = self.profile.totals
         return float(totals.get("stalled_ms", 0.0) + totals.get("queued_ms", 0.0)) if self.on_gpu else 0.0
+
+    @cached_property
+    def autocast(self) -> bool:
+        """Whether something in the step runs under autocast. A step with compiled code is not surveyed: there
+        it is so where the script made such a context before the steps were timed."""
+        surveyed = self.profile.facts.flags.autocast
+        if surveyed is not None:
+            return surveyed
+        return any(facts_of(Autocast, site).enabled for site in self.sites(Autocast.KIND))
 
     # -- the sources ----------------------------------------------------------------------------
 

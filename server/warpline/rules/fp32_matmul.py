@@ -200,6 +200,7 @@ operators and kernels of the script's own; `.numpy()` of a result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import libcst as cst
@@ -215,6 +216,7 @@ from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
 from warpline.rulekit.message import ms
+from warpline.rulekit.origins import Origin, origin, overridden
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.settings import set_in_script
 from warpline.wire.births import Setting
@@ -235,6 +237,7 @@ _SPARSE = "cusparse::"
 _HALF, _TF32 = (7, 0), (8, 0)
 
 #: Settings that keep float32 products from TF32, with the value that does.
+_SETTER = "set_float32_matmul_precision"
 _OFF = {"torch.backends.cuda.matmul.allow_tf32": False, "float32_matmul_precision": "highest"}
 
 
@@ -249,11 +252,11 @@ class Fp32Matmul(Rule):
             return
         # In TF32 all of it is at half the rate of bfloat16, and the script has chosen that.
         rounds = tf32_allowed("aten::mm", flags) and tuple(capability) >= _TF32
-        if rounds and flags.autocast:
+        if rounds and context.autocast:
             return
         products = {cost: _in_float32(cost, rounds) for cost in context.profile.lines}
         # cuDNN rounds to TF32 unless told otherwise: such convolutions are at half the rate of bfloat16's.
-        convolved = {cost: 0.0 if flags.autocast else _convolved(cost) for cost in context.profile.lines}
+        convolved = {cost: 0.0 if context.autocast else _convolved(cost) for cost in context.profile.lines}
         spent = Spent(products, lambda cost: min(products[cost] + convolved[cost], cost.step_ms))
         total = spent.total
         if not context.matters(total):
@@ -261,10 +264,10 @@ class Fp32Matmul(Rule):
         hottest = spent.hottest
         step = next((found for found in steps(context) if found.forward), None)
         place = hottest.place
-        if step is not None and under_autocast(step) and not flags.autocast:
+        if step is not None and under_autocast(step) and not context.autocast:
             return  # edited since the run
         where = None
-        if step is not None and not under_autocast(step) and not flags.autocast:
+        if step is not None and not under_autocast(step) and not context.autocast:
             where = region(context, step, spent)
             place = where.source.place(where.first)  # else only the lines with the products leave autocast
         precision: Precision = "bf16" if context.device.bf16 else "fp16"
@@ -279,7 +282,7 @@ class Fp32Matmul(Rule):
         only = not context.matters(sum(products.values()))
         tf32 = not only and not rounds  # would help
         off = _switched_off(context) if tf32 and tuple(capability) >= _TF32 else None
-        place = off.frames[0].place if off is not None else place
+        place = off.place if off is not None else place
         option = switched_off(context, "autocast") if off is None else None
         if option is not None:  # the script's own, such as --amp
             place = option.place
@@ -312,7 +315,7 @@ class Fp32Matmul(Rule):
             # Autocast adds a cast to each weight, which costs the host more than TF32 does.
             alternative=None if not tf32 else lower if off is not None else rounded,
             severity="hint" if rounds else None,
-            fixes=[partial(_switch_on, context, off), autocast]
+            fixes=[partial(_switch_on, off), autocast]
             if off is not None
             else [autocast, *([partial(_allow_tf32, context)] if tf32 else [])],
         )
@@ -321,7 +324,7 @@ class Fp32Matmul(Rule):
 def _between(context: Context, where: Region | None) -> dict[tuple[str, int], float]:
     """Lines that would compute in 16 bits under an autocast that is not there yet, with the share of their
     bytes that is left; empty where none can be put there."""
-    if context.profile.facts.flags.autocast or (where is None and not context.sites(Framework.KIND)):
+    if context.autocast or (where is None and not context.sites(Framework.KIND)):
         return {}
     return lowering(context, where).bytes_left
 
@@ -337,22 +340,46 @@ def _beside(context: Context, between: Iterable[tuple[str, int]]) -> float:
     return found if context.matters(found) else 0.0
 
 
-def _switched_off(context: Context) -> Setting | None:
+@dataclass(frozen=True)
+class _Off:
+    """What keeps float32 products from TF32: the line, and the value where it is written."""
+
+    setting: Setting
+    written: Origin | None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.written.place if self.written is not None else self.setting.frames[0].place
+
+
+def _switched_off(context: Context) -> _Off | None:
     """The line of the script's own that keeps float32 products from TF32, where it is the last to set any of
     these: an earlier one would be overruled."""
     said = [one for one in context.profile.facts.settings if one.name in _OFF]
     last = max(said, key=lambda one: one.order, default=None)
-    return last if last is not None and last.value == _OFF[last.name] and last.frames else None
+    if last is None or last.value != _OFF[last.name] or not last.frames:
+        return None
+    return _Off(last, _written(context, last))
 
 
-def _switch_on(context: Context, off: Setting) -> Fix:
-    place = off.frames[0]
+def _written(context: Context, setting: Setting) -> Origin | None:
+    """Where the value that a line sets is written: on that line, or in the configuration that it reads. None
+    where that is not known, or another value would be set."""
+    place = setting.frames[0]
     source = context.source(place.file)
-    for node in source.at(place.line, cst.Name, cst.SimpleString):
-        if source.literal(node) == off.value:
-            edits = Edits(source).replace(node, "True" if off.value is False else '"high"')
-            return edits.fix("Allow TF32 for float32 matrix products", "unsafe")
-    raise Refused("the line that switches TF32 off does not name the value")
+    given = [call.args[0].value for call in source.calls(place.line, _SETTER) if call.args]
+    given += [node.value for node in source.at(place.line, cst.Assign) if source.line(node) == place.line]
+    found = [origin(context, source, value) for value in given]
+    meant = [one for one in found if one.editable and one.source.literal(one.node) == setting.value]
+    return meant[0] if len(meant) == 1 and overridden(context, meant[0]) is None else None
+
+
+def _switch_on(off: _Off) -> Fix:
+    if off.written is None:
+        raise Refused("the line that switches TF32 off does not name the value")
+    value = "True" if off.setting.value is False else '"high"'
+    edits = Edits(off.written.source).replace(off.written.node, value)
+    return edits.fix("Allow TF32 for float32 matrix products", "unsafe")
 
 
 def _is_float32(name: str, dtypes: tuple[str, ...]) -> bool:

@@ -315,7 +315,7 @@ def _types(context: Context, formula: Formula[Norm]) -> _Types:
     if not any(op.name in names and op.dtypes[:1] and op.dtypes[0] in HALF for op in ops):
         return _Types.ALIKE
     casts = context.on_gpu and (found.kind == "LayerNorm" or _version(context) >= (2, 12))
-    if casts and context.profile.facts.flags.autocast:
+    if casts and context.autocast:
         return _Types.WIDE
     return _Types.NARROW if cast else _Types.ALIKE
 
