@@ -94,6 +94,7 @@ def test_without_a_holder_the_only_such_number_would_be_padded() -> None:
     assert all("several places" in draft.message for draft in found)
 
 
+OF_DATA = "tensor %3 shape=[64,8193]; node aten.abs.default args=[%3] shape=[64,8193]"
 MADE = "node aten.mm.default args=[%4,%5] shape=[64,8193]"
 
 
@@ -114,6 +115,25 @@ def test_what_has_to_agree_with_a_size_keeps_it_from_being_changed(instead: str,
     _, (draft,) = drafts(COMPUTED, SCRIPT.replace(MADE, instead))
     assert not draft.fixes
     assert reason in draft.message
+
+
+@pytest.mark.parametrize("read", ["spectra.shape[1]", "len(bins)", "spectra.size(-1)"])
+def test_a_size_that_is_read_off_the_data_is_told_at_the_layer(read: str) -> None:
+    script = SCRIPT.replace("size + 1", "size") + f"\nnet = Net({read})\n"
+    text, _ = drafts(None, script)
+    holder = Holder("computed", FILE, len(text.splitlines()), len("net = Net("))
+    # A layer alone can be longer than what it is read off, a list of words say.
+    _, (draft,) = drafts(holder, script)
+    assert draft.line == holder.line
+    _, (draft,) = drafts(holder, script.replace(MADE, OF_DATA))
+    assert (draft.line, draft.cause.line, draft.fixes) == (11, 15, ())
+    assert "data from outside the model has this size" in draft.message
+    assert "pad it, and the layers with it" in draft.message
+
+
+def test_a_size_that_is_computed_from_the_data_s_is_told_where_it_is_computed() -> None:
+    _, (draft,) = drafts(COMPUTED, SCRIPT.replace(MADE, OF_DATA))
+    assert (draft.line, draft.fixes) == (11, ())
 
 
 def test_a_layer_of_the_same_size_from_elsewhere_is_not_left_behind() -> None:

@@ -6,7 +6,8 @@ Finds costly half-precision products in which a dimension is not a multiple of e
 multiple. The finding is at the line that sets the size of a layer (a vocabulary size, a number of classes),
 and the fix rounds it up there: where random data is drawn below the same constant, at the field or entry
 that passes it on to the layers. There is no fix where the size is not the layers' alone: where data, or a
-tensor that an operator makes (the bins of a spectrogram), has to agree with it.
+tensor that an operator makes (the bins of a spectrogram), has to agree with it. Where the size is read off
+that data (`data.shape[1]`), the finding is at the layer.
 
 ## Why is this slow
 
@@ -73,7 +74,7 @@ padded scores includes the new entries unless they are masked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -90,6 +91,7 @@ from warpline.rulekit.passed_on import passed_on
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.births import Holder
 from warpline.wire.precision import HALF
+from warpline.wire.run import Site
 from warpline.wire.sites import Module, facts_of
 
 _PIECE = 8  # numbers of two bytes in one load of a tensor core
@@ -103,15 +105,16 @@ class MisalignedMatmul(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         at: dict[tuple[tuple[str, int], int], Spent] = {}
-        held: dict[tuple[tuple[str, int], int], Holder | None] = {}
+        held: dict[tuple[tuple[str, int], int], tuple[Site, Holder] | None] = {}
         for cost in context.profile.lines:
             by_size = _by_size(cost)
             if by_size:
                 size = max(by_size, key=lambda size: by_size[size])
-                holder = _holder(context, cost, size)
-                key = _place(context, cost, size, holder), size
+                layer = _layer(context, cost, size)
+                key = _place(context, cost, size, layer[1] if layer is not None else None), size
                 at.setdefault(key, Spent((), lambda _: 0.0))[cost] = min(by_size[size], cost.step_ms)
-                held.setdefault(key, holder)
+                if at[key].hottest is cost:
+                    held[key] = layer
         for (place, size), spent in at.items():
             whole = spent.total
             if not context.matters(whole):
@@ -119,6 +122,14 @@ class MisalignedMatmul(Rule):
             hottest = spent.hottest
             padded = -(-size // _PADDED) * _PADDED if size > _PADDED else -(-size // _PIECE) * _PIECE
             saving = (1 - costs.value("misaligned")) * whole
+            site, holder = held[place, size] or (None, None)
+            fix: Callable[[], Fix] | str = partial(_fix, context, hottest, size, padded, holder)
+            if site is not None and holder is not None and _reads_it(context, holder):
+                # Where data has the size too, the line that reads it off cannot change it: the layers can,
+                # together with the data.
+                reason = _alone(context, size, holder)
+                place = site.place if reason else place
+                fix = f"{reason}: pad it, and the layers with it" if reason else fix
             yield context.draft(
                 place,
                 "Matrix products with a dimension of {size} take {spent} ({share}). {size} is not a "
@@ -135,7 +146,7 @@ class MisalignedMatmul(Rule):
                 change=spent.tried(
                     "padded", str(size), str(padded), otherwise=less_device_time(spent, saving, assumed=True)
                 ),
-                fixes=[partial(_fix, context, hottest, size, padded, held[place, size])],
+                fixes=[fix],
             )
 
 
@@ -166,21 +177,42 @@ def _odd_sizes(op: Op) -> set[int]:
     )
 
 
-def _holder(context: Context, cost: LineCost, size: int) -> Holder | None:
-    """Who holds the size that a layer was made with: one with a weight that is multiplied here, else the
-    first module with that size. None where there is none, or the run does not say who holds it."""
+def _layer(context: Context, cost: LineCost, size: int) -> tuple[Site, Holder] | None:
+    """The layer that was made with the size, and who holds it: one with a weight that is multiplied here,
+    else the first module with that size. None where there is none, or the run does not say who holds it."""
     weights = {frozenset(matrix) for op in cost.ops if size in _odd_sizes(op) for matrix in _matrices(op)}
-    found: Holder | None = None
+    found: tuple[Site, Holder] | None = None
     for site in context.sites("module"):
         given = [one for one in site.arguments if one.passed and isinstance(one.value, int)]
         holder = next((one.holder for one in given if one.value == size and one.holder is not None), None)
         if holder is not None and {one.value for one in given if one.name in _FEATURES} in weights:
-            return holder
+            return site, holder
         table = facts_of(Module, site)
         if table.num_embeddings and frozenset((table.num_embeddings, table.embedding_dim)) not in weights:
             continue  # only looked up: a longer table changes no product
-        found = found or holder
+        if found is None and holder is not None:
+            found = site, holder
     return found
+
+
+def _reads_it(context: Context, holder: Holder) -> bool:
+    """Whether the size is only read there, off something that has it: ``len(bins)``, ``data.shape[1]``."""
+    source = context.source(holder.file)
+    starting = [
+        node
+        for node in source.at(holder.line, cst.Call, cst.Subscript, cst.BinaryOperation)
+        if source.span(node)[0] == (holder.line, holder.column)
+    ]
+    node = max(starting, key=lambda node: source.span(node)[1], default=None)
+    if holder.kind != "computed" or node is None:
+        return False
+    if isinstance(node, cst.Call):
+        return source.is_named(node.func, "len", "size", "numel")
+    return (
+        isinstance(node, cst.Subscript)
+        and isinstance(node.value, cst.Attribute)
+        and node.value.attr.value == "shape"
+    )
 
 
 def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | None, list[cst.Integer]]:
