@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.capture.launching import Captured, request, write
@@ -81,3 +83,40 @@ def test_the_view_adds_up(profile: Profile) -> None:
     assert only.rest.startswith(
         f"{len([cost for cost in profile.lines if cost.memory_bytes]) - 1} more lines"
     )
+
+
+CHECKPOINTED = """
+import torch
+from torch.utils.checkpoint import checkpoint
+
+MIB = 1 << 20
+weight = torch.nn.Parameter(torch.ones(MIB // 4))
+optimizer = torch.optim.SGD([weight], lr=1e-6)
+
+def block(x):
+    scratch = x + 1
+    return (x * weight).sigmoid().tanh()
+
+for _ in range(300):
+    x = weight * 1
+    for _ in range(3):
+        x = checkpoint(block, x, use_reentrant={reentrant})
+    optimizer.zero_grad()
+    x.sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("reentrant", "tensors"), [(False, 3), (True, 2)])
+def test_what_recomputed_passes_leave_is_what_their_backward_passes_read(
+    tmp_path: Path, reentrant: bool, tensors: int
+) -> None:
+    script = write(tmp_path, CHECKPOINTED.format(reentrant=reentrant))
+    profile = pipeline.profile_of(Captured(request(script, warmup=2), tmp_path).run)
+    # The results of the sigmoid and of the tanh, of each of three blocks. The other variant ends with an
+    # exception as soon as it has what it needs, and the frames in its traceback hold the scratch tensor too.
+    assert profile.totals["recomputed_bytes"] == 3 * tensors * MIB
+
+
+def test_without_checkpoints_nothing_is_left(profile: Profile) -> None:
+    assert profile.totals["recomputed_bytes"] == 0

@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.annotated import FILE, read_example, texts
-from warpline.rulekit import Context
+from warpline.rulekit import Context, Draft
 from warpline.rules.needless_checkpointing import NeedlessCheckpointing
+from warpline.text.edits import apply
+from warpline.wire.cudagraphs import CapturedGraph
+from warpline.wire.run import CompiledKernel
 
 SCRIPT = """\
 #> memory free_bytes=60000000000
@@ -50,3 +53,48 @@ def test_another_call_of_the_same_function_is_not_meant() -> None:
 
 def test_a_checkpoint_that_calls_nothing_of_it_is_not_meant() -> None:
     assert places("trainer.checkpoint(x)", called=False) == [5]
+
+
+COMPILED = """\
+#> memory free_bytes=60000000000
+#> totals recomputed_bytes={left}
+from torch.utils.checkpoint import checkpoint
+
+def stage(x):
+    return torch.tanh(x @ w) * gain  #> cost step_ms=10 device_ms=10 recompute_ms=3 backward_ms=4 forward_ms=3
+
+for x in batches:
+    y = checkpoint(fast_stage, *pair, use_reentrant=False)
+    #^ cost step_ms=10 idle_ms=10; op _NoopSaveInputs count=4
+    #^ op CompiledFunction phase=forward count=4 cpu_ms=3
+    #^ op CompiledFunction phase=recompute count=4 cpu_ms=2
+    #^ op CompiledFunctionBackward phase=backward count=4 cpu_ms=5 outer=0
+"""
+KERNEL = CompiledKernel("triton_poi_fused_mul_tanh_0", (), False, 0, "0/0", True)
+
+
+def of_compiled(left: float, graphs: tuple[CapturedGraph, ...] = ()) -> tuple[str, list[Draft]]:
+    example = read_example(COMPILED.format(left=left))
+    facts = replace(example.profile.facts, compiled_kernels=(KERNEL,), captured_graphs=graphs)
+    context = Context(replace(example.profile, facts=facts), texts(example))
+    return example.text, list(NeedlessCheckpointing().find(context))
+
+
+def test_compiled_code_is_judged_by_what_it_left_allocated() -> None:
+    text, (draft,) = of_compiled(left=2e9)
+    assert draft.line == 7
+    assert "y = fast_stage(*pair)" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize("left", [58e9, 0])
+def test_what_would_not_fit_or_was_not_recorded_is_not_told(left: float) -> None:
+    assert not of_compiled(left)[1]
+
+
+def test_a_graph_of_kernels_asks_for_no_memory_in_a_step() -> None:
+    assert not of_compiled(2e9, (CapturedGraph((), ()),))[1]
+
+
+def test_what_the_host_does_again_is_a_part_of_its_calls_with_their_backward_pass() -> None:
+    _, (draft,) = of_compiled(left=2e9)
+    assert draft.cost_ms == pytest.approx(10 * 3 / 10 + 10 * 2 / 10)

@@ -219,6 +219,7 @@ def _totals(
         "gc_ms": float(costs.gc.sum()),
         "peak_bytes": float(memory.peak_bytes),
         "kept_bytes": float(memory.kept_per_step.sum()),
+        "recomputed_bytes": memory.recomputed_bytes,
         "allocator_calls": float(costs.allocations.sum()),
         "allocator_ms": float(costs.allocator.sum()),
         "stalled_ms": float(costs.stalled.sum()),

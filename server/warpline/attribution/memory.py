@@ -1,4 +1,5 @@
-"""Memory that each line holds at the step's peak, and memory that it allocates and never frees."""
+"""Memory that each line holds at the step's peak, and memory that it allocates and never frees; what
+recomputed forward passes hold for their backward pass."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.attribution.place import Placed, location_of
+from warpline.attribution.place import RECOMPUTE_MARK, Placed, location_of
 from warpline.attribution.table import LineTable
 from warpline.trace import nest
 from warpline.trace.columns import Floats, Ints, Trace, take
@@ -19,6 +20,7 @@ class LineMemory:
     at_peak: Ints
     kept_per_step: Floats
     peak_bytes: int  # the most that was allocated at once, by the allocator's count
+    recomputed_bytes: float = 0.0  # a step: what all recomputed forward passes leave allocated at their end
 
 
 def memory_by_line(trace: Trace, table: LineTable, placed: Placed) -> LineMemory:
@@ -44,7 +46,24 @@ def memory_by_line(trace: Trace, table: LineTable, placed: Placed) -> LineMemory
     alive = born & (np.arange(len(rows)) <= peak) & (freed > time[peak])
     at_peak = np.bincount(line[alive], weights=size[alive], minlength=len(table)).astype(np.int64)
     never = born & (time >= trace.window_ns[0]) & (freed > trace.window_ns[1])
-    return LineMemory(at_peak, _kept(trace, table, time[never], line[never], size[never]), int(total[peak]))
+    kept = _kept(trace, table, time[never], line[never], size[never])
+    recomputed = _recomputed(trace, memory.thread[rows][born], time[born], freed[born], size[born])
+    return LineMemory(at_peak, kept, int(total[peak]), recomputed)
+
+
+def _recomputed(trace: Trace, thread: Ints, time: Ints, freed: Ints, size: Ints) -> float:
+    """What checkpointing saves of memory: the tensors that a forward pass makes again, and that are still
+    there when it ends, are those that the backward pass reads. Where an exception ends it, as soon as it has
+    made all of them, the locals of its functions are there too: an upper end."""
+    marks = trace.marks
+    start, end = marks.start_ns, marks.end_ns
+    ours = trace.names.mask(RECOMPUTE_MARK)[marks.name]
+    ours &= (start >= trace.window_ns[0]) & (end <= trace.window_ns[1])
+    spans = (marks.thread[ours], start[ours], end[ours])
+    _, parent = nest.depth_and_parent(*spans)
+    mark = nest.covering(spans, parent, thread, time)
+    left = (mark >= 0) & (freed > take(spans[2], mark, missing=0))
+    return float(size[left].sum()) / trace.steps
 
 
 def _lines(trace: Trace, table: LineTable, placed: Placed, rows: Ints) -> Ints:

@@ -2,12 +2,13 @@
 
 ## What it does
 
-Finds activation checkpointing on a device that has enough memory without it: all tensors that the recomputed
-operators read, each counted every time an operator that does the work itself reads it, take at most 80 % of
-the memory that is free at the step's peak. On a CPU this is what the machine has available, or less in a
-container with a limit. Compiled code is not reported, because the sizes of its operators are not recorded,
-and neither are recurrent layers of cuDNN, MIOpen or oneDNN and maximum pooling, because they store more than
-they read.
+Finds activation checkpointing on a device that has enough memory without it: what the recomputed forward
+passes leave allocated for the backward pass takes at most 80 % of the memory that is free at the step's
+peak. On a CPU this is what the machine has available, or less in a container with a limit. A run without a
+record of the memory, or with CUDA graphs, which have memory of their own, is judged by what the recomputed
+operators read: all their tensors, each counted every time an operator that does the work itself reads it.
+There, compiled code is not reported, because the sizes of its operators are not recorded, and neither are
+recurrent layers of cuDNN, MIOpen or oneDNN and maximum pooling, because they store more than they read.
 
 ## Why is this slow
 
@@ -127,6 +128,45 @@ from torch.utils.checkpoint import checkpoint
 y = decoder(x)
 ```
 
+## Example
+
+Blocks that are compiled each by itself:
+
+```python
+#> device memory_bytes=80000000000
+#> memory peak_bytes=9000000000 free_bytes=60000000000
+#> totals recomputed_bytes=3000000000
+from torch.utils.checkpoint import checkpoint
+
+class Block(torch.nn.Module):
+    def forward(self, x):
+        return self.out(F.silu(self.gate(x)) * self.value(x))  #> cost step_ms=50 device_ms=50 recompute_ms=12
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        for block in self.compiled_blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+            #^ found; cost step_ms=10; op _NoopSaveInputs count=12
+            #^ op CompiledFunction phase=recompute count=12 cpu_ms=2; op CompiledFunction count=12 cpu_ms=2
+        return self.head(x)
+```
+
+## Use instead
+
+```python
+from torch.utils.checkpoint import checkpoint
+
+class Block(torch.nn.Module):
+    def forward(self, x):
+        return self.out(F.silu(self.gate(x)) * self.value(x))
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        for block in self.compiled_blocks:
+            x = block(x)
+        return self.head(x)
+```
+
 ## Near misses
 
 The activations may not fit:
@@ -149,7 +189,7 @@ x = block(x)
 #^ op aten::mm count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float device_ms=15
 ```
 
-The recomputed code is compiled, so its inputs are unknown:
+The recomputed code is compiled, and its memory was not recorded:
 
 ```python
 #> device memory_bytes=80000000000
@@ -158,7 +198,18 @@ x = checkpoint(block, x, use_reentrant=False)
 #^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
 ```
 
-A recurrent layer, whose kernel stores its gates for the backward pass:
+What the recomputed passes leave allocated would not fit:
+
+```python
+#> device memory_bytes=80000000000
+#> memory peak_bytes=9000000000 free_bytes=60000000000
+#> totals recomputed_bytes=50000000000
+x = checkpoint(block, x, use_reentrant=False)
+#^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
+#^ op aten::mm phase=recompute count=24 device_ms=9 shapes=[[8192,1024],[1024,4096]] dtypes=float
+```
+
+A recurrent layer, whose kernel stores its gates for the backward pass, and whose memory was not recorded:
 
 ```python
 #> device memory_bytes=80000000000
@@ -211,6 +262,8 @@ _STORE_MORE = (
 MOST_UNKNOWN = bound("unknown-activations")
 #: What torch runs where ``checkpoint`` is called: before 2.13 with ``use_reentrant=False``, and with True.
 _CALLS = ("_NoopSaveInputs", "CheckpointFunction")
+#: What torch records around a call of compiled code, and the call of its backward pass, inside a node.
+_AROUND, _BACKWARD = "Torch-Compiled Region", "CompiledFunctionBackward"
 #: Arguments of ``checkpoint`` that are not the function's.
 _OWN = {"use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop"}
 
@@ -224,20 +277,16 @@ class NeedlessCheckpointing(Rule):
     area = "memory"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        costs = [cost for cost in context.profile.lines if cost.recompute_ms > 0]
-        again = sum(cost.recompute_ms for cost in costs)
+        costs = [cost for cost in context.profile.lines if _runs_again(cost)]
         # Where the host sets the pace, its calls cost more of the step than the device's time.
         spent = sum(cost.step_ms * max(_again_shares(cost)) for cost in costs)
         free = context.profile.facts.memory.free_bytes
         if not context.matters(spent) or not free:
             return
-        if context.profile.facts.compiled_kernels:
-            return  # of compiled code only what goes in is recorded, and not what lies between
-        on_gpu = context.on_gpu
-        unknown = sum(cost.recompute_ms for cost in costs if _unknown(cost, on_gpu))
-        most = sum(_read(op) for cost in costs for op in cost.ops if _again(op, on_gpu))
-        if unknown > MOST_UNKNOWN * again or most > MOST_OF_FREE * free:
+        most = _kept(context, costs)
+        if most is None or most > MOST_OF_FREE * free:
             return
+        on_gpu = context.on_gpu
         hottest = max(costs, key=lambda cost: cost.recompute_ms)
         called = _called(context)
         switch = _switch(context, called)
@@ -248,7 +297,7 @@ class NeedlessCheckpointing(Rule):
             f"and {{free}} of the {'device' if on_gpu else 'machine'}'s memory are free.",
             {
                 **context.spent("recomputation", spent),
-                "most": size("read by recomputed operators", most),
+                "most": size("activations", most),
                 "free": size("free memory", float(free)),
             },
             cause=hottest.place,
@@ -256,6 +305,29 @@ class NeedlessCheckpointing(Rule):
             change=Together(tuple(_without(cost) for cost in costs)),
             fixes=[partial(_fix, context, called, switch)],
         )
+
+
+def _runs_again(cost: LineCost) -> bool:
+    """Also a line whose operators only launch what another line's code computes, as those of compiled code
+    do."""
+    return cost.recompute_ms > 0 or any(op.outer and op.phase == "recompute" for op in cost.ops)
+
+
+def _kept(context: Context, costs: list[LineCost]) -> float | None:
+    """Bytes that the activations would take at most. What the recomputed passes left allocated, where that
+    was seen: a graph of kernels has memory of its own, which it does not ask for in a step. Else what their
+    operators read. None where that is not known."""
+    facts = context.profile.facts
+    seen = context.profile.totals.get("recomputed_bytes", 0.0)
+    if seen > 0 and not facts.captured_graphs and not facts.replays:
+        return seen
+    if facts.compiled_kernels:
+        return None  # of compiled code only what goes in is recorded, and not what lies between
+    costs = [cost for cost in costs if cost.recompute_ms > 0]
+    again, on_gpu = sum(cost.recompute_ms for cost in costs), context.on_gpu
+    if sum(cost.recompute_ms for cost in costs if _unknown(cost, on_gpu)) > MOST_UNKNOWN * again:
+        return None
+    return sum(_read(op) for cost in costs for op in cost.ops if _again(op, on_gpu))
 
 
 def _again(op: Op, on_gpu: bool) -> bool:
@@ -288,9 +360,10 @@ def _again_shares(cost: LineCost) -> tuple[float, float]:
     """What of the line is recomputation: of the device's time, and of the host's by the time of the calls."""
     spent = cost.forward_ms + cost.backward_ms + cost.recompute_ms
     device = cost.recompute_ms / spent if spent > 0 else 0.0
-    calls = sum(op.cpu_ms for op in cost.ops if op.outer)
-    again = sum(op.cpu_ms for op in cost.ops if op.outer and op.phase == "recompute")
-    return device, again / calls if calls > 0 else device
+    calls = [op for op in cost.ops if (op.outer and not op.name.startswith(_AROUND)) or op.name == _BACKWARD]
+    whole = sum(op.cpu_ms for op in calls)
+    again = sum(op.cpu_ms for op in calls if op.phase == "recompute")
+    return device, again / whole if whole > 0 else device
 
 
 def _called(context: Context) -> list[LineCost]:
@@ -298,11 +371,11 @@ def _called(context: Context) -> list[LineCost]:
     is computed again, there or in a function that they call."""
     lines = context.profile.lines
     found = [cost for cost in lines if any(op.name in _CALLS for op in cost.ops)]
-    again = {function_of(cost) for cost in lines if cost.recompute_ms > 0}
+    again = {function_of(cost) for cost in lines if _runs_again(cost)}
     return found or [
         cost
         for cost in lines
-        if (cost.recompute_ms > 0 or again & {function_of(one) for one in below(context, cost)})
+        if (_runs_again(cost) or again & {function_of(one) for one in below(context, cost)})
         and context.source(cost.file).calls(cost.line, "checkpoint", "checkpoint_sequential")
     ]
 
