@@ -47,6 +47,7 @@ CASES = {
     "fp32-bert": ("fp32-matmul", "slow.py", "logits = model(tokens)"),
     "transpose-kernel": ("uncoalesced-access", "slow.py", "tl.store("),
     "layernorm-finetune": ("hand-written-norm", "slow.py", "return self.gamma * x + self.beta"),
+    "checkpointing": ("needless-checkpointing", "checkpointing.py", "x = checkpoint(decoder"),
 }
 #: Times as fast per sample as the slow version, at least.
 PROMISED = {
