@@ -43,6 +43,29 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
                     yield source, value
 
 
+def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
+    """Calls of ``detach`` on what the line ``made`` assigns, where a line of each step keeps the result: it
+    shares the storage."""
+    here = context.source(made.file)
+    names = {
+        _last(target.target)
+        for assign in here.at(made.line, cst.Assign)
+        if here.line(assign) <= made.line
+        for target in assign.targets
+    } - {""}
+    return [
+        (source, value)
+        for _, source, statement in context.each_step
+        for small in statement.body
+        for keeper, value in _kept(source, small, sums=False)
+        if isinstance(value, cst.Call)
+        and isinstance(value.func, cst.Attribute)
+        and value.func.attr.value == "detach"
+        and _last(value.func.value) in names
+        and not _emptied(context, keeper)
+    ]
+
+
 def _is_made(context: Context, source: Source, value: cst.BaseExpression, graph: bool) -> bool:
     if isinstance(value, cst.Name):
         return _made(context, source, value, _DEPTH, graph)

@@ -23,8 +23,32 @@ for step, images in enumerate(loader):
 ## Use instead
 
 Store tensors on the host (`features.cpu()`), or without their graph (`features.detach()`), or only the
-last few. A loss of `F.mse_loss` or `F.smooth_l1_loss` is one number in a storage of the size of its input,
-which `loss.detach()` shares: store `loss.detach().clone()`.
+last few.
+
+## Example
+
+A loss of `F.mse_loss`, `F.smooth_l1_loss`, `F.binary_cross_entropy` or `F.soft_margin_loss` is one number in
+a storage of the size of its input, which `detach` shares:
+
+```python
+#> memory growth_bytes_per_step=8388608 peak_bytes=10000000000
+for step, images in enumerate(loader):
+    loss = F.mse_loss(decoder(encoder(images)), images)
+    #^ cost calls=1 device_ms=20 kept_bytes=8388608
+    #^ op aten::mse_loss shapes=[[128,16384],[128,16384]] dtypes=float,float
+    #^ op aten::mse_loss_backward phase=backward shapes=[[],[128,16384]] dtypes=float,float
+    loss.backward()  #> cost calls=1
+    curve.append(loss.detach())  #> found; cost calls=1
+```
+
+## Use instead
+
+```python
+for step, images in enumerate(loader):
+    loss = F.mse_loss(decoder(encoder(images)), images)
+    loss.backward()
+    curve.append(loss.detach().clone())
+```
 
 ## Example
 
@@ -57,7 +81,7 @@ for images in loader:
 
 ## Fix safety
 
-Display: only the author knows why the tensors are stored.
+Safe: a clone has the same value. Otherwise display: only the author knows why the tensors are stored.
 
 ## References
 
@@ -66,11 +90,21 @@ Display: only the author knows why the tensors are stored.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from functools import partial
 
-from warpline.rulekit import Context, Draft, Rule, count, size
-from warpline.rulekit.keeping import keepers
+import libcst as cst
+
+from warpline.model.dtypes import ELEMENT_BYTES
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
+from warpline.rulekit.keeping import detached, keepers
 from warpline.rulekit.memory import growth_bytes
+
+#: Operators that reduce to one number in the tensor that they computed: the storage stays as large.
+_WHOLE = ("aten::mse_loss", "aten::smooth_l1_loss", "aten::binary_cross_entropy", "aten::soft_margin_loss")
 
 
 class MemoryGrowth(Rule):
@@ -83,7 +117,9 @@ class MemoryGrowth(Rule):
             return
         line = max(kept, key=lambda cost: cost.kept_bytes)
         cause = line.place
-        place = _keeper(context) or cause
+        name, shared = _whole(line), detached(context, line)
+        number = bool(name) and len(shared) == 1
+        place = shared[0][0].place(shared[0][1]) if number else _keeper(context) or cause
         evidence = {
             "growth": size("memory growth per step", growth),
             "kept": size(
@@ -91,16 +127,45 @@ class MemoryGrowth(Rule):
             ),
         }
         text = "Memory grows by {growth} a step; "
-        text += (
-            "{kept} of it is allocated here and not freed."
-            if place == cause
-            else "this keeps what another line allocates, {kept} of it."
-        )
+        if number:
+            text += (
+                f"{{kept}} of it is the storage of one number: `{name}` leaves its result in one as large as "
+                "its input, and `detach` shares it."
+            )
+        elif place == cause:
+            text += "{kept} of it is allocated here and not freed."
+        else:
+            text += "this keeps what another line allocates, {kept} of it."
         free = context.device.memory_bytes - (context.profile.facts.memory.peak_bytes or 0)
         if context.on_gpu and context.device.memory_bytes and free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
             text += " At this rate, memory is full after {left} more steps."
-        yield context.draft(place, text, evidence, cause=cause, cost_ms=None, severity="warning")
+        yield context.draft(
+            place,
+            text,
+            evidence,
+            cause=cause,
+            cost_ms=None,
+            severity="warning",
+            fixes=[partial(_clone, *shared[0])] if number else [],
+        )
+
+
+def _whole(line: LineCost) -> str:
+    """The loss that made what the line keeps, where that is one number in the storage of all."""
+    for op in line.ops:
+        behind = [one for one in line.ops if one.name == f"{op.name}_backward"]
+        if op.name not in _WHOLE or op.phase != "forward" or not op.shapes or not op.dtypes:
+            continue
+        whole = op.count * math.prod(op.shapes[0]) * ELEMENT_BYTES.get(op.dtypes[0], 0)
+        if whole <= line.kept_bytes and any(one.shapes[:1] == ((),) for one in behind):
+            return op.name.removeprefix("aten::")
+    return ""
+
+
+def _clone(source: Source, call: cst.Call) -> Fix:
+    edits = Edits(source).replace(call, f"{source.code(call)}.clone()")
+    return edits.fix("Keep the number without the storage", "safe")
 
 
 def _keeper(context: Context) -> tuple[str, int] | None:

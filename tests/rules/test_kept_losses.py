@@ -1,0 +1,83 @@
+"""A loss that is kept by the step: one number, in a storage that may be larger."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tests.annotated import read_example, texts
+from warpline.rulekit import Context, Draft
+from warpline.rules.memory_growth import MemoryGrowth
+from warpline.text.edits import apply
+
+HOOKED = """\
+#> memory growth_bytes_per_step=4194304 peak_bytes=10000000000
+class Curve:
+    def after_step(self, loop):
+        self.values.append({kept})  #> cost calls=1
+
+
+class Loop:
+    def run(self, batches):
+        for x, y in batches:  #> cost calls=1
+            self.loss = compare(self.model(x), y)
+            #^ cost calls=1 device_ms=20 kept_bytes={bytes}
+            #^ op aten::{op} shapes=[[1024,1024],[1024,1024]] dtypes=float,float
+            #^ op aten::{op}_backward phase=backward shapes=[{given},[1024,1024]] dtypes=float,float
+            self.loss.backward()  #> cost calls=1
+            self.call("after_step")  #> cost calls=1
+"""
+
+
+def found(
+    kept: str = "loop.loss.detach()", op: str = "smooth_l1_loss", given: str = "[]", size: int = 4194304
+) -> tuple[str, Draft]:
+    example = read_example(HOOKED.format(kept=kept, op=op, given=given, bytes=size))
+    (draft,) = MemoryGrowth().find(Context(example.profile, texts(example)))
+    return example.text, draft
+
+
+def test_a_loss_s_number_is_kept_without_its_storage() -> None:
+    text, draft = found()
+    assert (draft.line, draft.cause.line) == (3, 9)
+    assert "4.0 MiB of it is the storage of one number: `smooth_l1_loss`" in draft.message
+    (fix,) = draft.fixes
+    assert fix.applicability == "safe"
+    assert "self.values.append(loop.loss.detach().clone())" in apply(text, fix.edits)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"op": "huber_loss"},  # the storage of its result is as large as the number
+        {"given": "[1024,1024]"},  # one number for each sample
+        {"kept": "loop.loss.detach().clone()"},
+        {"kept": "loop.scores.detach()"},
+        {"kept": "loop.loss.item()"},
+        {"size": 4096},  # not the storage of what it compared
+    ],
+)
+def test_what_else_is_kept_has_no_such_edit(other: dict[str, object]) -> None:
+    _, draft = found(**other)  # type: ignore[arg-type]
+    assert not draft.fixes
+    assert "one number" not in draft.message
+
+
+@pytest.mark.parametrize(
+    ("loss", "whole"),
+    [
+        (F.mse_loss, True),
+        (F.smooth_l1_loss, True),
+        (F.binary_cross_entropy, True),
+        (F.soft_margin_loss, True),
+        (F.huber_loss, False),
+        (F.l1_loss, False),
+        (F.binary_cross_entropy_with_logits, False),
+    ],
+)
+def test_the_losses_are_those_of_the_installed_torch(loss: object, whole: bool) -> None:
+    scores = torch.rand(1000, requires_grad=True)
+    assert callable(loss)
+    kept = loss(scores, torch.rand(1000)).detach()
+    assert kept.untyped_storage().nbytes() == (4000 if whole else 4)
