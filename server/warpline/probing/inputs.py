@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from warpline.model import costs as figures
+from warpline.model.operators import FUSED_ATTENTION
 from warpline.model.profile import LineCost, Op
 from warpline.wire.precision import DOUBLE, HALF, REAL
 from warpline.wire.probing import CAST, LOOPED, MIXED, WIDE, Question, Tensor
@@ -159,7 +160,9 @@ def fused_attention(by: str, options: tuple[str, ...], costs: list[LineCost]) ->
 
     Under autocast a call is recorded twice, before and after the cast; only the second counts.
     """
-    calls = [op for op in forward(costs) if op.name == "aten::scaled_dot_product_attention"]
+    calls = [op for op in forward(costs) if op.name == "aten::scaled_dot_product_attention"] or [
+        op for op in forward(costs) if op.name in FUSED_ATTENTION
+    ]
     cast = [op for op in calls if op.dtypes and op.dtypes[0] in ("c10::Half", "c10::BFloat16")]
     found: dict[tuple[Tensor, ...], float] = {}
     masked = False

@@ -6,7 +6,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.formulas.attention import hides_the_future
+from warpline.rulekit.formulas.attention import hides_the_future, holds_flags
 from warpline.rulekit.fused_attention import Call, masks_at
 from warpline.rulekit.terms import follow, function_at
 from warpline.syntax.edits import Refused
@@ -37,7 +37,8 @@ def is_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
 def made_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
     """Whether the code makes a causal mask.
 
-    A mask of numbers is added to the scores, so a triangle of ones hides nothing there."""
+    A mask of numbers is added to the scores, so a triangle of ones hides nothing there. In compiled code only
+    the text says which it was."""
     dtypes = {one.mask_dtype for one in calls}
     try:
         source, call = attention_call(context, cost)
@@ -48,4 +49,6 @@ def made_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
         return False
     flow = follow(source, function)
     term = flow.terms.get(mask.value)
-    return term is not None and hides_the_future(term, flow, flags=dtypes == {"bool"})
+    in_graph = any(one.in_graph for one in calls)
+    flags = holds_flags(source, flow.owner, mask.value) if in_graph else dtypes == {"bool"}
+    return term is not None and flags is not None and hides_the_future(term, flow, flags=flags)

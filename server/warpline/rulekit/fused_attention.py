@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warpline.model.operators import FUSED_ATTENTION
 from warpline.model.profile import LineCost, Op
 from warpline.wire.dataflow import Dataflow, Masked
 
@@ -23,6 +24,7 @@ class Call:
     mask: tuple[int, ...]
     dtype: str
     mask_dtype: str
+    in_graph: bool = False  # in compiled code, where a mask of bools has become one of numbers
 
     @property
     def headless(self) -> bool:
@@ -43,15 +45,18 @@ class Call:
 
 def calls_of(cost: LineCost) -> list[Call]:
     """The calls of a line, one for each set of shapes."""
-    return [
-        _call(op) for op in cost.ops if op.name == _CALL and op.phase == "forward" and len(op.shapes) >= 3
-    ]
+    forward = [op for op in cost.ops if op.phase == "forward" and len(op.shapes) >= 3]
+    called = [_call(op) for op in forward if op.name == _CALL]
+    return called or [_call(op, in_graph=True) for op in forward if op.name in FUSED_ATTENTION]
 
 
-def _call(op: Op) -> Call:
-    query, key, value, *rest = op.shapes
-    dtype, _, _, mask_dtype = (*op.dtypes, "", "", "", "")[:4]
-    return Call(query, key, value, rest[0] if rest else (), dtype, mask_dtype)
+def _call(op: Op, *, in_graph: bool = False) -> Call:
+    query, key, value = op.shapes[:3]
+    # Kernels take the mask behind other arguments, which are plain numbers.
+    at = next((at for at, shape in enumerate(op.shapes) if at > 2 and shape), 3)
+    dtypes = op.dtypes + ("",) * (at + 1)
+    mask = op.shapes[at] if at < len(op.shapes) else ()
+    return Call(query, key, value, mask, dtypes[0], dtypes[at], in_graph)
 
 
 def masks_at(flow: Dataflow, file: str, line: int) -> list[Masked]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -15,6 +16,9 @@ from warpline.syntax.source import Source
 _GONE = -1e4
 #: Methods that keep the entries of a mask.
 _SAME = ("view", "reshape", "unsqueeze", "expand", "bool", "to", "type", "float", "int", "long", "byte")
+#: Methods that keep the type of what they are called on.
+_TYPE_KEPT = ("tril", "tril_", "triu", "triu_", "view", "reshape", "unsqueeze", "expand", "cuda", "clone")
+_BOOL = ("torch.bool", "bool")
 
 #: What may bind or change a name, or a part of what it holds.
 _BINDS = (
@@ -139,17 +143,57 @@ def _is_square(size: Term) -> bool:
 
 def _buffer(flow: Flow, name: str) -> str | None:
     """ "tril" or "triu" when that is how the module's buffer is made, wherever it is registered."""
-    if flow.owner is None:
-        return None
-    source = flow.source
-    made = {
-        _ones_in(source, call.args[1].value)
-        for call in descend(flow.owner, cst.Call)
-        if source.is_named(call.func, "register_buffer")
-        and len(call.args) > 1
-        and source.literal(call.args[0].value) == name
-    }
+    made = {_ones_in(flow.source, value) for value in _registered(flow.source, flow.owner, name)}
     return made.pop() if len(made) == 1 else None
+
+
+def _registered(source: Source, owner: cst.ClassDef | None, name: str) -> Iterator[cst.BaseExpression]:
+    for call in descend(owner, cst.Call) if owner is not None else ():
+        if (
+            source.is_named(call.func, "register_buffer")
+            and len(call.args) > 1
+            and source.literal(call.args[0].value) == name
+        ):
+            yield call.args[1].value
+
+
+def holds_flags(source: Source, owner: cst.ClassDef | None, node: cst.BaseExpression) -> bool | None:
+    """Whether a mask is one of bools, by how the text makes it; None where it does not say.
+
+    ``owner``: the class whose buffers it may be."""
+    if isinstance(node, cst.Name):
+        made = _only_value(source, node)
+        return holds_flags(source, owner, made) if made is not None else None
+    if isinstance(node, cst.Subscript):
+        return holds_flags(source, owner, node.value)
+    if isinstance(node, cst.UnaryOperation):
+        return True if isinstance(node.operator, (cst.BitInvert, cst.Not)) else None
+    if isinstance(node, cst.Attribute):
+        values = _registered(source, owner, node.attr.value) if source.code(node.value) == "self" else ()
+        found = {holds_flags(source, None, value) for value in values}
+        return found.pop() if len(found) == 1 else None
+    return _call_of_flags(source, owner, node) if isinstance(node, cst.Call) else None
+
+
+def _call_of_flags(source: Source, owner: cst.ClassDef | None, node: cst.Call) -> bool | None:
+    method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+    if method == "bool":
+        return True
+    if (dtype := source.argument(node, "dtype")) is not None:
+        return source.name(dtype.value) in _BOOL
+    if method in ("to", "type") and any(source.name(arg.value) in _BOOL for arg in node.args):
+        return True
+    if method in ("float", "int", "long", "byte", "half", "bfloat16"):
+        return False
+    name = source.name(node.func)
+    if name in ("torch.ones", "torch.zeros", "torch.full"):  # without a dtype
+        return False
+    if name in ("torch.tril", "torch.triu"):
+        whole = source.argument(node, "input", 0)
+        return holds_flags(source, owner, whole.value) if whole is not None else None
+    if isinstance(node.func, cst.Attribute) and method in _TYPE_KEPT and name != f"torch.{method}":
+        return holds_flags(source, owner, node.func.value)
+    return None
 
 
 def _ones_in(source: Source, node: cst.BaseExpression) -> str | None:
