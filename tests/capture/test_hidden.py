@@ -40,6 +40,11 @@ def padding(act: Callable[[], Any]) -> list[tuple[int, int, int]]:
         lambda: torch.where(VALID[:, None, None], SCORES, -1e9).softmax(-1),
         lambda: (X * VALID[..., None]).sum(1) / VALID.sum(1, keepdim=True),
         lambda: (VALID[..., None].float() * X).amax(1),
+        lambda: VALID[:, None].float() @ X / 32,
+        lambda: torch.bmm(X.transpose(1, 2), VALID[..., None].float()),
+        lambda: torch.bmm((VALID / VALID.sum(1, keepdim=True))[:, None], X),
+        lambda: torch.einsum("rc,rcf->rf", VALID.float(), X),
+        lambda: torch.einsum("bnd, bn -> bd", X.bfloat16(), VALID.bfloat16()),
         lambda: (X.flip(1) * VALID.flip(1)[..., None]).sum(1),  # at the beginning
         lambda: (F.mse_loss(X[..., 0], X[..., 1], reduction="none") * VALID).sum() / VALID.sum(),
         lambda: F.cross_entropy(LOGITS.flatten(0, 1), CLASSES.clone().flatten()),
@@ -64,6 +69,11 @@ SPOTS = torch.rand(ROWS, COLUMNS) < 0.5
         lambda: X * (torch.arange(COLUMNS) < 9).expand(ROWS, COLUMNS)[..., None],  # the same in each row
         lambda: X * (torch.arange(COLUMNS) < 9).expand(ROWS, COLUMNS).contiguous()[..., None],
         lambda: X.masked_fill(~VALID[..., None], 3.5),  # not hidden
+        lambda: torch.bmm(torch.rand(ROWS, 1, COLUMNS), X),  # weights that differ
+        lambda: torch.bmm((torch.rand(ROWS, 1, COLUMNS) * VALID[:, None]), X),
+        lambda: torch.bmm(F.one_hot(LENGTHS // 2, COLUMNS)[:, None].float(), X),  # one column of each row
+        lambda: torch.bmm(torch.ones(ROWS, 1, COLUMNS), X),
+        lambda: torch.bmm(-VALID[:, None].float(), X),
         lambda: X[..., 0] * VALID.flip(1),  # a loss of what comes after a prompt
         lambda: X + VALID[..., None],
         lambda: F.relu(X) * (X > 0),
@@ -71,3 +81,19 @@ SPOTS = torch.rand(ROWS, COLUMNS) < 0.5
 )
 def test_other_masks_are_none(act: Callable[[], Any]) -> None:
     assert padding(act) == []
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: VALID[:, None].float() @ X,
+        lambda: torch.bmm(VALID[:, None].float(), X),
+        lambda: torch.einsum("rc,rcf->rf", VALID.float(), X),
+    ],
+)
+def test_also_in_inference_mode_where_products_are_not_taken_apart(act: Callable[[], Any]) -> None:
+    def inferred() -> None:
+        with torch.inference_mode():
+            act()
+
+    assert padding(inferred) == [(ROWS, COLUMNS, PADDED)]

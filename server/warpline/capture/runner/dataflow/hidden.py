@@ -17,6 +17,8 @@ MOST = 16
 #: products of logits, are no positions of sequences, and flags of them would take much of the memory.
 LARGEST = 1 << 24
 _FUSED, _FILLED, _FACTOR, _ADDED, _CHOSEN = "attention", "masked_fill", "mul", "add", "where"
+#: Products that sum the columns of each row. In inference mode einsum and matmul are not taken apart.
+_SUMMED = ("bmm", "matmul", "einsum")
 _TARGETS = {"nll_loss_forward": 4, "nll_loss2d_forward": 4}  # the place of the class to ignore
 
 
@@ -28,7 +30,7 @@ class Hidden:
         self._torch = torch
         named = {name: (_FUSED, at) for name, at in OPERATORS.items()}
         named.update({one: (kind, 1) for kind in (_FILLED, _FACTOR, _ADDED) for one in (kind, kind + "_")})
-        named.update({name: (name, 1) for name in _TARGETS})
+        named.update({name: (name, 1) for name in (*_TARGETS, *_SUMMED)})
         named[_CHOSEN] = (_CHOSEN, 0)
         self.readers: Dict[Any, Tuple[str, int]] = {}  # operators, and where among their arguments a mask is
         for name, found in named.items():
@@ -52,6 +54,9 @@ class Hidden:
         kind, at = self.readers[function]
         if len(self._kept) >= MOST or len(arguments) < 2:
             return
+        if kind in _SUMMED:
+            self._add_sum(kind, arguments, given, site)
+            return
         whole = arguments[0]
         if kind == _FACTOR and _size(arguments[1]) > _size(whole):
             at, whole = 0, arguments[1]
@@ -68,7 +73,7 @@ class Hidden:
         if mask.is_cuda and self._torch.cuda.is_current_stream_capturing():
             return  # what is computed while a graph is captured becomes a part of the graph
         value = int(text[len(TENSOR) :])
-        if any(known == value for _, _, known, _ in self._kept):
+        if self._knows(value):
             return
         if kind in _TARGETS:
             # In two dimensions it is of pictures, or of one line each.
@@ -86,6 +91,24 @@ class Hidden:
             if gone is not None and kind == _CHOSEN:
                 gone = gone & ((arguments[2] <= GONE) | (arguments[2] == 0))
             self._keep(gone, of_loss and kind == _FACTOR, value, site)
+
+    def _knows(self, value: int) -> bool:
+        return any(known == value for _, _, known, _ in self._kept)
+
+    def _add_sum(self, kind: str, arguments: Tuple[Any, ...], given: List[Any], site: int) -> None:
+        """Note a product of weights with each row's columns, if the weights are those of a sum or a mean: 0
+        and one other number in each row."""
+        pair, texts = (arguments[1], given[1]) if kind == "einsum" else (arguments[:2], given)
+        if not all(isinstance(one, self._torch.Tensor) for one in pair):
+            return
+        at = _weighing(*pair) if kind != "einsum" else _of_einsum(*arguments)
+        if at is None or self._knows(value := int(texts[at][len(TENSOR) :])):
+            return
+        weights = pair[at]
+        if not weights.is_cuda or not self._torch.cuda.is_current_stream_capturing():
+            weights = weights.reshape(weights.shape[0], -1)
+            most, gone = weights.amax(1, keepdim=True), weights == 0
+            self._keep(gone & (gone | ((weights == most) & (most > 0))).all(), False, value, site)
 
     def _gone(self, mask: Any, kind: str) -> Optional[Any]:
         """Flags of (rows, columns): what is hidden from all queries, heads and channels of a row."""
@@ -125,6 +148,27 @@ class Hidden:
                 found.append(Padding(value, site, rows, columns, best.padded, best.shared, mask=True))
         self._kept.clear()
         return tuple(found)
+
+
+def _weighing(first: Any, second: Any) -> Optional[int]:
+    """Which of two factors has one weight for each row and column of the other: (rows, 1, columns) times
+    (rows, columns, features), or the other way round."""
+    if not first.dim() == second.dim() == 3 or first.shape[0] != second.shape[0]:
+        return None
+    if first.shape[1] == 1 < second.shape[2]:
+        return 0
+    return 1 if second.shape[2] == 1 < first.shape[1] else None
+
+
+def _of_einsum(equation: Any, tensors: Any) -> Optional[int]:
+    """The same of ``einsum("rc,rcf->rf", weights, whole)``."""
+    read, _, left = str(equation).replace(" ", "").partition("->")
+    names = read.split(",")
+    for at in (0, 1) if len(names) == len(tensors) == 2 else ():
+        weights, whole = names[at], names[1 - at]
+        if len(weights) == 2 and whole[:2] == weights and left == weights[0] + whole[2:] != weights[0]:
+            return at
+    return None
 
 
 def _hides(number: Any) -> bool:
