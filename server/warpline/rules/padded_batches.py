@@ -4,8 +4,8 @@
 
 Reads what the embeddings of one step look up: batches of token numbers, in which one value fills the
 beginning or the end of most rows; what recurrent layers read: series of numbers, which the same features fill
-up to one length; and the masks that attention and losses read, which hide as much of rows of
-different lengths. It finds the steps in which the lines that work on such a batch spend a
+up to one length; and the masks that attention, sums over positions and losses read, which hide as much of
+rows of different lengths. It finds the steps in which the lines that work on such a batch spend a
 noticeable time on padding. It counts the padding of one step only and does not know the cost of a shorter
 batch, so the gain is an upper bound.
 
@@ -90,6 +90,7 @@ from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.padding import filled_at
 from warpline.rulekit.saving import leaving
+from warpline.rulekit.visiting import visited_at
 from warpline.wire.dataflow import Padding
 
 #: Of the positions of a batch. Batches of rows sorted by length have less padding. Chosen, not fitted.
@@ -155,7 +156,8 @@ def _worked(graph: Graph, found: Padding) -> dict[tuple[str, int], float]:
 
 def _place(context: Context, found: Padding) -> tuple[str, int] | None:
     """Where batches are filled up, or made: the call that pads to a fixed length, the line of a collate
-    function or dataset that does, the line of the step that took the batch from padded rows, the loader."""
+    function or dataset that does, the order that rows are taken in, the line of the step that took the batch
+    from padded rows, the loader."""
     for source, call in context.calls():
         wanted = source.argument(call, "padding")
         if wanted is not None and source.literal(wanted.value) == "max_length":
@@ -164,6 +166,10 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
     if filled is not None:
         return filled
     graph = graph_of(context.profile.facts.dataflow)
+    if 2 * found.shared * found.rows <= found.padded:  # else no order helps
+        visited = visited_at(context, graph, found.rows)
+        if visited is not None:
+            return visited
     made = None if found.mask else graph.producer.get(graph.origin(found.value))
     place = graph.place(made) if made is not None else None
     if place is not None:
