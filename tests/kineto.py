@@ -33,6 +33,8 @@ BASE_NS = 1_790_857_026_000_000_000
 ZERO_US = 1_000.0  # the window's start within the trace
 MAIN, AUTOGRAD = 4100, 4177
 STREAM = 7
+RESUMED = "torch_dynamo_resume_in_forward_at_12"
+FUNCTIONS = ("<module>", "Net.forward", "helper", RESUMED)
 LIBRARY = "/site-packages/lib/layers.py"
 
 
@@ -78,8 +80,7 @@ class KinetoRun:
         self, at: float, number: int, function: str = "<module>", tid: int = MAIN, again: bool = False
     ) -> None:
         """From ``at`` on ``tid`` is at line ``number``, come back to it if ``again``; 0 is no line."""
-        names = ["<module>", "Net.forward", "helper"]
-        place = (0, number, names.index(function)) if number else (-1, 0, -1)
+        place = (0, number, FUNCTIONS.index(function)) if number else (-1, 0, -1)
         if place not in self.locations:
             self.locations.append(place)
         self.records.append((ns(at), [MAIN, AUTOGRAD].index(tid), self.locations.index(place) | again << 31))
@@ -152,7 +153,7 @@ class KinetoRun:
             "optimizer", timed, captured, "monitoring", (str(self.folder),),
         )  # fmt: skip
         locations = Locations(
-            (str(script), str(self.folder / "model.py")), ("<module>", "Net.forward", "helper"),
+            (str(script), str(self.folder / "model.py")), FUNCTIONS,
             tuple(self.locations), (MAIN, AUTOGRAD),
         )  # fmt: skip
         self.facts["compiled_kernels"] = [

@@ -8,6 +8,7 @@ from warpline.attribution.accounting import Account, account
 from warpline.attribution.autograd import Nodes, nodes
 from warpline.attribution.communication import communication_totals
 from warpline.attribution.composition import composition
+from warpline.attribution.crossing import crossings
 from warpline.attribution.functions import Calls, calls_of_lines, function_table
 from warpline.attribution.host import HostCosts, host_costs
 from warpline.attribution.inside import inside_table
@@ -66,6 +67,7 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         unattributed_ops=tuple(ops.get(0, ())),
         composition=composition(at, accounted),
         functions=function_table(at, accounted, on),
+        crossings=crossings(trace),
         totals=_totals(accounted, costs, device, memory)
         | {"autograd_nodes": _autograd_nodes(at)}
         | {"queued_ms": (trace.facts.queued_ns or 0) * accounted.host_scale}

@@ -23,20 +23,37 @@ class LineMemory:
     recomputed_bytes: float = 0.0  # a step: what all recomputed forward passes leave allocated at their end
 
 
-def memory_by_line(trace: Trace, table: LineTable, placed: Placed) -> LineMemory:
-    """Memory by line. Only allocations during the recording have a line: earlier ones (parameters) do not."""
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """Allocations and frees of the device's memory (on a CPU: of the host's), in order of time."""
+
+    rows: Ints  # of Trace.memory
+    time: Ints
+    bytes: Ints  # below 0: freed
+    freed: Ints  # when, for an allocation; the largest number where it was not
+
+
+def lives(trace: Trace) -> Lives:
+    """When what was allocated was freed."""
     memory = trace.memory
-    nothing = LineMemory(np.zeros(len(table), np.int64), np.zeros(len(table)), 0)
     rows = np.flatnonzero(memory.on_device if trace.on_gpu else ~memory.on_device)
-    if not len(rows):
-        return nothing
     time, size, address = memory.time_ns[rows], memory.bytes[rows], memory.address[rows]
-    line = _lines(trace, table, placed, rows)
     by = np.lexsort((np.arange(len(rows)), address, memory.device[rows]))
     freed = np.full(len(rows), np.iinfo(np.int64).max)
     this, following = by[:-1], by[1:]
     ends = (address[this] == address[following]) & (size[this] > 0)
     freed[this[ends]] = time[following[ends]]
+    return Lives(rows, time, size, freed)
+
+
+def memory_by_line(trace: Trace, table: LineTable, placed: Placed) -> LineMemory:
+    """Memory by line. Only allocations during the recording have a line: earlier ones (parameters) do not."""
+    memory, held = trace.memory, lives(trace)
+    nothing = LineMemory(np.zeros(len(table), np.int64), np.zeros(len(table)), 0)
+    rows, time, size, freed = held.rows, held.time, held.bytes, held.freed
+    if not len(rows):
+        return nothing
+    line = _lines(trace, table, placed, rows)
     born = size > 0
     inside = (time >= trace.window_ns[0]) & (time < trace.window_ns[1])
     if not inside.any():

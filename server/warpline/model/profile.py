@@ -131,6 +131,18 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Crossing(Placed):
+    """A graph break at which tensors go through memory from compiled code to compiled code; per step."""
+
+    file: str
+    line: int
+    bytes: float  # of the tensors; each was written and read
+    moved_ms: float  # that this takes, at least
+    device_ms: float  # of the code on both sides
+    regions: tuple[str, ...] = ()  # torch's numbers of that code, as in CompiledKernel
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """A range the user named with record_function or NVTX."""
 
@@ -160,4 +172,5 @@ class Profile:
     composition: Composition | None = None
     functions: tuple[Function, ...] = ()  # by descending total; () if the calls are unknown
     totals: dict[str, float] = field(default_factory=dict)  # busy_ms, idle_ms, sync_ms, loader_ms, …
+    crossings: tuple[Crossing, ...] = ()
     late_line: LateLine | None = None  # of the rank that ``totals["late_rank"]`` names, where one line tells

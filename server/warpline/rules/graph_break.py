@@ -3,7 +3,10 @@
 ## What it does
 
 Finds graph breaks that Dynamo reported, with Dynamo's reason, at lines or in functions that take a
-measurable part of the step. The fix moves printing and logging out of the compiled code.
+measurable part of the step, or over which much data goes: what the compiled code before the break made, and
+only the compiled code after it read, as the allocator's record tells. That is told where Inductor's own
+kernels are all that runs on both sides, so that it could fuse them. What a backward pass reads has to be
+written anyway, and does not count. The fix moves printing and logging out of the compiled code.
 
 ## Why is this slow
 
@@ -73,36 +76,78 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import RemoveLaunches
+from warpline.model.change import RemoveLaunches, Scale
+from warpline.model.profile import Crossing
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, size
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.terms import function_at
 from warpline.wire.run import CompileEvent
+
+#: How torch's messages begin from 2.13 on, before the reason.
+_TRYING = re.compile(r"Encountered graph break when attempting to trace [^\n]*\n+")
 
 
 class GraphBreak(Rule):
     area = "compiled"
 
     def find(self, context: Context) -> Iterator[Draft]:
+        crossings = {one.place: one for one in context.profile.crossings}
         for event in context.profile.facts.compile_events:
             if event.kind != "graph_break":
                 continue
-            spent = _lost_ms(context, event)
-            if not context.matters(spent):
-                continue
-            yield context.draft(
-                event.place,
-                f"Graph break of torch.compile{_reason(event)}: the host works and the device waits "
-                "for {spent} a step ({share}).",
-                {
-                    **context.spent("host time at the break", spent),
-                    "breaks": count("graph breaks reported", event.count, "breaks"),
-                },
-                cost_ms=spent,
-                change=RemoveLaunches((event.place,)),
-                fixes=[partial(_fix, context.source(event.file), event.line)],
-            )
+            spent, crossing = _lost_ms(context, event), crossings.get(event.place)
+            if crossing is not None and crossing.moved_ms > spent:
+                draft = _crossed(context, event, crossing)
+            else:
+                draft = _waited(context, event, spent)
+            if draft is not None:
+                yield draft
+
+
+def _waited(context: Context, event: CompileEvent, spent: float) -> Draft | None:
+    """The host's work at the break, for which the device waits."""
+    if not context.matters(spent):
+        return None
+    return context.draft(
+        event.place,
+        f"Graph break of torch.compile{_reason(event)}: the host works and the device waits "
+        "for {spent} a step ({share}).",
+        {
+            **context.spent("host time at the break", spent),
+            "breaks": count("graph breaks reported", event.count, "breaks"),
+        },
+        cost_ms=spent,
+        change=RemoveLaunches((event.place,)),
+        fixes=[partial(_fix, context.source(event.file), event.line)],
+    )
+
+
+def _crossed(context: Context, event: CompileEvent, crossing: Crossing) -> Draft | None:
+    """The bytes that go through memory at the break."""
+    spent = crossing.moved_ms
+    if not context.matters(spent):
+        return None
+    places = {
+        (file, line)
+        for kernel in context.profile.facts.compiled_kernels
+        if kernel.region in crossing.regions
+        for file, line, _ in kernel.lines
+    }
+    left = max(0.0, 1 - spent / crossing.device_ms) if crossing.device_ms else 1.0
+    return context.draft(
+        event.place,
+        f"Graph break of torch.compile{_reason(event)}: {{moved}} a step are written before it, only to be "
+        "read after it, which takes {spent} ({share}) or more. One kernel would do both parts.",
+        {
+            **context.spent("reading and writing what crosses the break", spent),
+            "moved": size("written before the break, read after it", crossing.bytes),
+            "breaks": count("graph breaks reported", event.count, "breaks"),
+        },
+        cost_ms=spent,
+        change=Scale(tuple(sorted(places)), device=left),
+        fixes=[partial(_fix, context.source(event.file), event.line)],
+    )
 
 
 def _lost_ms(context: Context, event: CompileEvent) -> float:
@@ -118,8 +163,9 @@ def _lost_ms(context: Context, event: CompileEvent) -> float:
 
 
 def _reason(event: CompileEvent) -> str:
-    """Dynamo's first sentence; one with numbers is left to Dynamo."""
-    first = re.split(r"[.\n]", event.reason.strip())[0].strip()
+    """Dynamo's first sentence, or that after what it was about to trace. One with numbers is left to it."""
+    said = _TRYING.sub("", event.reason.strip())
+    first = re.split(r"\.(?=\s|$)|\n", said)[0].strip()
     return (
         f" ({first})" if first and len(first) < 120 and not NUMBER.search(first) and "{" not in first else ""
     )

@@ -1,0 +1,80 @@
+"""What a graph break costs: the host's work, or what goes through memory there; and the reason for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.annotated import FILE, read_example, texts
+from warpline.model.change import Scale
+from warpline.model.profile import Crossing
+from warpline.rulekit import Context, Draft
+from warpline.rules.graph_break import GraphBreak
+from warpline.text.edits import apply
+from warpline.wire.run import CompiledKernel
+
+SCRIPT = """\
+#> steps step_ms=10
+import torch
+
+@torch.compile
+def advance(state, dt):
+    flux = state.exp() * dt  #> cost device_ms=4 step_ms=4
+    print("advanced by", dt)  #> event graph_break reason="{reason}"
+    return state - flux.sqrt()  #> cost device_ms=5 step_ms=5 idle_ms={idle}
+"""
+KERNELS = (
+    CompiledKernel("triton_poi_fused_exp_mul_0", ((FILE, 5, "advance"),), False, 0, "0/0"),
+    CompiledKernel("triton_poi_fused_sqrt_sub_0", ((FILE, 7, "advance"),), False, 1, "1/0"),
+    CompiledKernel("triton_poi_fused_neg_0", ((FILE, 30, "other"),), False, 2, "2/0"),
+)
+
+
+def found(
+    moved_ms: float = 3.0, line: int = 6, idle: float = 0, reason: str = "call to builtin print"
+) -> tuple[str, list[Draft]]:
+    example = read_example(SCRIPT.format(idle=idle, reason=reason))
+    crossing = Crossing(FILE, line, 5e9, moved_ms, 9.0, ("0/0", "1/0"))
+    facts = replace(example.profile.facts, compiled_kernels=KERNELS)
+    profile = replace(example.profile, facts=facts, crossings=(crossing,))
+    return example.text, list(GraphBreak().find(Context(profile, texts(example))))
+
+
+def test_what_is_written_and_read_at_a_break_is_told() -> None:
+    text, (draft,) = found()
+    assert draft.line == 6
+    assert "4.7 GiB a step are written before it, only to be read after it" in draft.message
+    assert draft.change == Scale(((FILE, 5), (FILE, 7)), device=pytest.approx(1 - 3 / 9))
+    assert "if not torch.compiler.is_compiling():" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize("other", [{"moved_ms": 0.05}, {"line": 5}])
+def test_what_takes_no_time_is_not(other: dict[str, float]) -> None:
+    assert not found(**other)[1]  # type: ignore[arg-type]
+
+
+def test_where_the_device_waits_longer_that_is_told() -> None:
+    _, (draft,) = found(idle=4)
+    assert "the host works and the device waits for 4.00 ms" in draft.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("call to builtin print", "(call to builtin print)"),
+        ("Unsupported Tensor.item() call. Set a flag.", "(Unsupported Tensor.item() call)"),
+        (
+            "Encountered graph break when attempting to trace CALL: a call, e.g. f(x, y):\\n\\n"
+            "logging.Logger method not supported\\n  Explanation: it is not",
+            "(logging.Logger method not supported)",
+        ),
+    ],
+)
+def test_the_first_sentence_of_the_reason_is_told(reason: str, told: str) -> None:
+    example = read_example(SCRIPT.format(idle=4, reason="-"))
+    (event,) = example.profile.facts.compile_events
+    said = replace(event, reason=reason.replace("\\n", "\n"))
+    facts = replace(example.profile.facts, compile_events=(said,))
+    (draft,) = GraphBreak().find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert told in draft.message
