@@ -188,3 +188,60 @@ def test_checkpointing_is_switched_off_where_the_flag_is_written(code: str) -> N
 def test_without_one_flag_it_stands_at_the_call(code: str) -> None:
     text, draft = found("needless-checkpointing", HEAD + code)
     assert "checkpoint(" in text.split("\n")[draft.line - 1]
+
+
+ENABLED = f"""\
+class Stack(nn.Module):
+    def __init__(self):
+        self.saving = False
+
+    def save_memory(self):
+        '''Computes activations again.'''
+        self.saving = True
+
+    def keep_all(self):
+        self.saving = False
+
+    def forward(self, x):
+        for block in self.blocks:
+            if self.saving and self.training:
+                x = checkpoint(block, x)  {CALLED}; {AGAIN}
+            else:
+                x = block(x)
+        return x
+
+def train(args):
+    stack = Stack()
+    stack.save_memory()  # here
+    stack.train()
+"""
+
+
+def test_a_method_that_switches_checkpointing_on_is_not_called() -> None:
+    text, draft = found("needless-checkpointing", HEAD + ENABLED)
+    assert draft.line == _marked(text)
+    assert apply(text, draft.fixes[0].edits) == text.replace("    stack.save_memory()  # here\n", "")
+
+
+def test_an_option_that_has_it_called_is_switched_off() -> None:
+    code = ENABLED.replace("    stack.save_memory()  # here", "    if SAVE:\n        stack.save_memory()")
+    text, draft = found("needless-checkpointing", f"{HEAD}SAVE = True  # here\n{code}")
+    assert draft.line == _marked(text)
+    assert "SAVE = False" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    stack.train()", "    stack.save_memory()"),  # of two calls one is not enough
+        ("    stack.train()", "    stack.saving = True"),
+        ("        self.saving = True", "        self.saving = True\n        self.eval()"),
+        ("        self.saving = False\n\n    def save", "        self.saving = saving\n\n    def save"),
+        ("    stack.save_memory()", "    stack = stack.save_memory()"),
+    ],
+)
+def test_a_method_that_does_more_or_is_not_alone_is_called(old: str, new: str) -> None:
+    assert old in ENABLED
+    text, draft = found("needless-checkpointing", HEAD + ENABLED.replace(old, new))
+    assert "checkpoint(" in text.split("\n")[draft.line - 1]
+    assert "save_memory()" in apply(text, draft.fixes[0].edits)

@@ -9,7 +9,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, bare_switch, origin, overridden
+from warpline.rulekit.origins import Origin, bare_switch, is_self, origin, overridden
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import Source
 
@@ -72,18 +72,100 @@ def turned(flag: Origin) -> Edits:
     return Edits(flag.source).replace(flag.node, str(not value))
 
 
+def switching_call(context: Context, source: Source, node: cst.CSTNode) -> tuple[Source, cst.Call] | None:
+    """The only call of a method that has ``node`` run by setting a flag of the object, and does nothing else.
+
+    None where there is no such call or several, where its result is used, and where the flag may be set by
+    anything else.
+    """
+    for part, needed in _conditions(source, node):
+        owner = source.enclosing(node, cst.ClassDef)
+        if owner is None or not isinstance(part, cst.Attribute) or not is_self(part.value):
+            continue
+        name = _setter(source, owner, source.code(part), needed)
+        if name is None or _set_elsewhere(context, part.attr.value):
+            continue
+        calls = [
+            (other, call)
+            for other, call in context.calls(name)
+            if isinstance(call.func, cst.Attribute) and not call.args
+        ]
+        if len(calls) == 1 and isinstance(calls[0][0].parent(calls[0][1]), cst.Expr):
+            return calls[0]
+    return None
+
+
+def _setter(source: Source, owner: cst.ClassDef, flag: str, value: bool) -> str | None:
+    """The one method of a class that sets ``flag`` to ``value``, and does only that; all others set the
+    opposite."""
+    given: dict[str, set[object]] = {}
+    only = None
+    for assign in source.nodes(cst.Assign, within=owner):
+        method = source.enclosing(assign, cst.FunctionDef)
+        if method is None or all(source.code(one.target) != flag for one in assign.targets):
+            continue
+        given.setdefault(method.name.value, set()).add(source.literal(assign.value))
+        if source.literal(assign.value) is value and _does_only(source, method, assign):
+            only = method.name.value
+    others = [values for name, values in given.items() if name != only]
+    alone = only is not None and given[only] == {value}
+    return only if alone and others and all(values == {not value} for values in others) else None
+
+
+def _set_elsewhere(context: Context, name: str) -> bool:
+    """Whether an object's flag of that name is set from outside: ``model.saving = True``."""
+    return any(
+        isinstance(one.target, cst.Attribute)
+        and one.target.attr.value == name
+        and not is_self(one.target.value)
+        for source in context.sources()
+        for assign in source.nodes(cst.Assign)
+        for one in assign.targets
+    )
+
+
+def _does_only(source: Source, method: cst.FunctionDef, assign: cst.Assign) -> bool:
+    body = [one for one in method.body.body if not _is_text(one)]
+    return len(body) == 1 and source.statement(assign) is body[0] and len(method.params.params) == 1
+
+
+def _is_text(statement: cst.CSTNode) -> bool:
+    """Whether it is a docstring."""
+    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return isinstance(only, cst.Expr) and isinstance(only.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
 def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The flags of the conditions around ``node`` in its function, and of the returns before it."""
+    for part, holds in _conditions(source, node):
+        yield from _flags(context, source, part, holds)
+
+
+def _conditions(source: Source, node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, bool]]:
+    """What has to hold, or not, for ``node`` to run: conditions around it and returns before it, taken apart
+    where each part has to."""
     for outer in source.ancestors(node):
         if isinstance(outer, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
             return
         if isinstance(outer, (cst.If, cst.IfExp)) and node is not outer.test:
-            yield from _flags(context, source, outer.test, node is outer.body)
+            yield from _parts(outer.test, node is outer.body)
         if isinstance(outer, cst.IndentedBlock):
             for before in outer.body[: outer.body.index(node)]:
                 if isinstance(before, cst.If) and before.orelse is None and _leaves(before):
-                    yield from _flags(context, source, before.test, False)
+                    yield from _parts(before.test, False)
         node = outer
+
+
+def _parts(test: cst.BaseExpression, holds: bool) -> Iterator[tuple[cst.BaseExpression, bool]]:
+    """Expressions without which ``test`` would not be as it is, ``holds`` or not, each with what it is."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        yield from _parts(test.expression, not holds)
+    elif isinstance(test, cst.BooleanOperation):
+        if isinstance(test.operator, cst.And if holds else cst.Or):
+            for part in (test.left, test.right):
+                yield from _parts(part, holds)
+    else:
+        yield test, holds
 
 
 def _leaves(condition: cst.If) -> bool:
@@ -94,16 +176,10 @@ def _leaves(condition: cst.If) -> bool:
 
 def _flags(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> Iterator[Switch]:
     """Flags without which ``test`` would not be as it is: ``holds`` or not."""
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        yield from _flags(context, source, test.expression, not holds)
-    elif isinstance(test, cst.BooleanOperation):
-        if isinstance(test.operator, cst.And if holds else cst.Or):
-            for part in (test.left, test.right):
-                yield from _flags(context, source, part, holds)
-    else:
-        found = origin(context, source, test)
+    for part, needed in _parts(test, holds):
+        found = origin(context, source, part)
         value = found.source.literal(found.node) if found.kind != "unknown" else None
         if isinstance(value, bool):
-            yield Switch(found, value is holds)
-        elif isinstance(test, cst.Attribute) and (bare := bare_switch(context, test.attr.value)) is not None:
-            yield Switch(bare, not holds)
+            yield Switch(found, value is needed)
+        elif isinstance(part, cst.Attribute) and (bare := bare_switch(context, part.attr.value)) is not None:
+            yield Switch(bare, not needed)

@@ -62,7 +62,7 @@ def origin(context: Context, source: Source, expression: cst.BaseExpression, dep
         return found or _only(_set_values(context, key)) or unknown
     if isinstance(expression, cst.Attribute):
         name = expression.attr.value
-        found = _own_attribute(context, source, expression, depth) if _is_self(expression.value) else None
+        found = _own_attribute(context, source, expression, depth) if is_self(expression.value) else None
         return found or _only(_options(context, name)) or _only(_fields(context, name)) or unknown
     return unknown
 
@@ -314,14 +314,15 @@ def _own_attribute(context: Context, source: Source, node: cst.Attribute, depth:
         for target, value in _pairs(assign):
             if (
                 isinstance(target, cst.Attribute)
-                and _is_self(target.value)
+                and is_self(target.value)
                 and target.attr.value == node.attr.value
             ):
                 values.append(value)
     return origin(context, source, values[0], depth - 1) if len(values) == 1 else None
 
 
-def _is_self(node: cst.BaseExpression) -> bool:
+def is_self(node: cst.BaseExpression) -> bool:
+    """Whether it is the object, or the class, of a method."""
     return isinstance(node, cst.Name) and node.value in ("self", "cls")
 
 

@@ -244,7 +244,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, size
 from warpline.rulekit.calling import below, function_of
-from warpline.rulekit.flags import Switch, switch_of, turned
+from warpline.rulekit.flags import Switch, switch_of, switching_call, turned
 from warpline.rulekit.graph.graph import MOVED, SAME
 from warpline.rulekit.terms import atom
 
@@ -290,7 +290,12 @@ class NeedlessCheckpointing(Rule):
         hottest = max(costs, key=lambda cost: cost.recompute_ms)
         called = _called(context)
         switch = _switch(context, called)
+        switching = _switching(context, called) if switch is None else None
+        if switching is not None and (switch := switch_of(context, *switching)) is not None:
+            switching = None  # `if args.save_memory: model.enable_checkpointing()`
         place = called[0].place if len(called) == 1 else hottest.place
+        if switching is not None:
+            place = switching[0].place(switching[1])
         yield context.draft(
             switch.flag.place if switch is not None and switch.on else place,
             "The backward pass computes activations again: {spent}, {share}. They would take at most {most}, "
@@ -303,7 +308,9 @@ class NeedlessCheckpointing(Rule):
             cause=hottest.place,
             cost_ms=spent,
             change=Together(tuple(_without(cost) for cost in costs)),
-            fixes=[partial(_fix, context, called, switch)],
+            fixes=[partial(_left_out, *switching)]
+            if switching is not None
+            else [partial(_fix, context, called, switch)],
         )
 
 
@@ -392,6 +399,21 @@ def _switch(context: Context, called: list[LineCost]) -> Switch | None:
     if first is None or not all(calls):
         return None
     return first if all(one is not None and one.flag.node is first.flag.node for one in others) else None
+
+
+def _switching(context: Context, called: list[LineCost]) -> tuple[Source, cst.Call] | None:
+    """The one call that has all of them run: ``model.enable_checkpointing()``."""
+    found = [switching_call(context, *call) for cost in called for call in _calls(context, cost)]
+    first = found[0] if found else None
+    if first is None or any(one is None or one[1] is not first[1] for one in found):
+        return None
+    return first if context.reached.node(*first) is not False else None
+
+
+def _left_out(source: Source, call: cst.Call) -> Fix:
+    edits = Edits(source)
+    edits.remove_call(call)
+    return edits.fix("Do not switch checkpointing on", "unsafe")
 
 
 def _fix(context: Context, called: list[LineCost], switch: Switch | None) -> Fix:
