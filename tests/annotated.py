@@ -19,8 +19,11 @@ otherwise), ``true``/``false`` or plain text:
 - ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
 - ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f``: an operator of the recorded step,
   ``%0`` being the result of the first one; a number that no operator has is a tensor from before the step
-- ``tensor %9 shape=[8,4] dtype=int64 parameter=true unscored=3``: such a tensor; of its entries so many count
-  for nothing in a loss
+- ``tensor %9 shape=[8,4] dtype=int64 parameter=true unheld=true unscored=3``: such a tensor; of its entries
+  so many count for nothing in a loss
+- ``pass roots=[%1] read=[%9] cleared=[%8] left=[] inputs=[] retained=false``: a backward pass begins here; it
+  gives gradients to these parameters (see ``wire.dataflow.Backward``)
+- ``skipped``: the line has not run so far; all others have
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
   (``step_ms`` defaults to the lines' sum, ``profiled_step_ms`` to ``step_ms``), ``flags …``, ``memory …``,
   ``peaks …``, ``totals …``, ``manifest …``, ``gc ms=5``, ``workers batch_ms=100`` (of loaders)
@@ -40,8 +43,8 @@ from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.ranks import LateLine
 from warpline.model.report import Attributed, Inside, Steps, Unattributed
 from warpline.rulekit.page import without_annotations
-from warpline.wire.births import Argument
-from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite, Padding, Unscored
+from warpline.wire.births import Argument, Executed
+from warpline.wire.dataflow import TENSOR, Backward, Dataflow, Frame, OperatorSite, Padding, Unscored
 from warpline.wire.facts import Flags, MeasuredPeaks, Memory
 from warpline.wire.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
 from warpline.wire.workers import Workers
@@ -56,6 +59,7 @@ _H200: dict[str, Any] = {
     "memory_bytes": 150_754_820_096,
     "bf16": True,
 }
+_Pass = tuple[tuple[str, int], int, dict[str, Any]]  # place, operators before it, what it says
 #: Begins the keys of what a site was made with.
 _ARGUMENT = "with."
 _MARK = re.compile(r"(.*?)(?:(#[>^]) (.*))?$")
@@ -98,6 +102,8 @@ class _Reader:
     padding: list[tuple[OperatorSite, Padding]] = field(default_factory=list)
     nodes: list[tuple[OperatorSite, str, dict[str, Any]]] = field(default_factory=list)
     tensors: dict[int, dict[str, Any]] = field(default_factory=dict)  # those from before the step
+    passes: list[_Pass] = field(default_factory=list)
+    skipped: list[tuple[str, int]] = field(default_factory=list)
 
     def read(self, file: str, code: str) -> None:
         """All annotations of one file. Lines of annotations alone belong to no line of the text."""
@@ -145,7 +151,15 @@ class _Reader:
         elif verb == "event":
             event: dict[str, Any] = {"reason": ""} | values
             self.events.append(CompileEvent(plain[0], *place, **event))
-        elif verb == "padding":
+        elif verb == "gc":
+            each = int(float(values["ms"]) * 1e6 / 5)  # one in each captured step
+            self.gc_ns += [(at * each, (at + 1) * each) for at in range(5)]
+        elif not self.recorded(place, verb, plain, values):
+            raise ValueError(f"unknown annotation `{verb}`")
+
+    def recorded(self, place: tuple[str, int], verb: str, plain: list[str], values: dict[str, Any]) -> bool:
+        """Whether it is a clause about what ran: the operators of the recorded step, or the lines."""
+        if verb == "padding":
             site = OperatorSite(*place, "<module>")
             self.padding.append((site, Padding(value=len(self.padding), site=len(self.padding), **values)))
         elif verb == "tensor":
@@ -154,11 +168,13 @@ class _Reader:
             self.nodes.append(
                 (OperatorSite(*place, str(values.pop("function", "<module>"))), plain[0], values)
             )
-        elif verb == "gc":
-            each = int(float(values["ms"]) * 1e6 / 5)  # one in each captured step
-            self.gc_ns += [(at * each, (at + 1) * each) for at in range(5)]
+        elif verb == "pass":
+            self.passes.append((place, len(self.nodes), values))
+        elif verb == "skipped":
+            self.skipped.append(place)
         else:
-            raise ValueError(f"unknown annotation `{verb}`")
+            return False
+        return True
 
 
 def read_example(code: str) -> Example:
@@ -211,8 +227,11 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         sites=tuple(replace(site, uses=tuple(reader.uses.get(word, ()))) for word, site in reader.sites),
         flags=Flags(**({"cpu_count": 16} | reader.flags)),
         gc_ns=tuple(reader.gc_ns),
-        dataflow=_computed(reader.nodes, reader.tensors) if reader.nodes else _looked_up(reader.padding),
+        dataflow=_computed(reader.nodes, reader.tensors, reader.passes)
+        if reader.nodes
+        else _looked_up(reader.padding),
         compile_events=tuple(reader.events),
+        executed=_executed(texts, reader.skipped) if reader.skipped else Executed(),
         memory=Memory(**reader.memory),
         peaks=MeasuredPeaks(**reader.peaks),
         workers=replace(Workers(2, 0.0, ()), **reader.workers) if reader.workers else None,
@@ -252,7 +271,9 @@ def _looked_up(padding: list[tuple[OperatorSite, Padding]]) -> Dataflow:
 
 
 def _computed(
-    nodes: list[tuple[OperatorSite, str, dict[str, Any]]], tensors: dict[int, dict[str, Any]]
+    nodes: list[tuple[OperatorSite, str, dict[str, Any]]],
+    tensors: dict[int, dict[str, Any]],
+    passes: list[_Pass],
 ) -> Dataflow:
     """The record of a step of ``nodes``, each with one result, in the order of the text.
 
@@ -279,6 +300,17 @@ def _computed(
         shape=tuple(range(len(shapes))),
         dtype=tuple(range(len(dtypes))),
         parameters=tuple(index for index in tensors if tensors[index].get("parameter")),
+        unheld=tuple(index for index in tensors if tensors[index].get("unheld")),
+        frames=(
+            *(Frame(site.file, site.line, site.function) for site, _, _ in nodes),
+            *(Frame(*place, "<module>") for place, _, _ in passes),
+        ),
+        stacks=tuple((-1, index) for index in range(len(nodes) + len(passes))),
+        stack=tuple(many),
+        passes=tuple(
+            Backward(before, len(nodes) + index, **_numbers(values))
+            for index, (_, before, values) in enumerate(passes)
+        ),
         unscored=tuple(
             Unscored(index, math.prod(given["shape"]), given["unscored"])
             for index, given in tensors.items()
@@ -288,6 +320,24 @@ def _computed(
 
 
 _VALUE = re.compile(r"%(\d+)")
+
+
+def _executed(texts: dict[str, str], skipped: list[tuple[str, int]]) -> Executed:
+    numbers = {path: range(1, 1 + len(text.splitlines())) for path, text in texts.items()}
+    return Executed(
+        complete=True,
+        lines={
+            path: tuple(one for one in lines if (path, one) not in skipped) for path, lines in numbers.items()
+        },
+    )
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, Any]:
+    """The words of a ``pass``, lists of values as their numbers."""
+    return {
+        key: tuple(map(int, _VALUE.findall(value))) if isinstance(value, str) else value
+        for key, value in values.items()
+    }
 
 
 def _arguments(written: Any) -> Any:

@@ -158,6 +158,57 @@ def test_parameters_that_no_optimizer_has() -> None:
     assert shapes(step, lambda: None) == shapes(step, list) == []  # not all optimizers are known; none is
 
 
+def test_parameters_whose_gradients_are_read_are_needed() -> None:
+    frozen, head = torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(head.parameters(), 0.1)
+
+    def unheld(between: Callable[[], Any]) -> int:
+        def step() -> None:
+            head(frozen(torch.randn(2, 3))).sum().backward()
+            between()
+            optimizer.step()
+            frozen.zero_grad(set_to_none=False)
+            optimizer.zero_grad()
+
+        return len(record(step, lambda: [optimizer]).unheld)
+
+    parts = torch.nn.ModuleList([frozen, head])
+    assert unheld(lambda: None) == 2
+    assert unheld(lambda: torch.nn.utils.clip_grad_norm_(parts.parameters(), 1.0)) == 0
+    assert unheld(lambda: frozen.weight.grad) == 1
+    kept = frozen.bias.register_hook(lambda gradient: None)
+    assert unheld(lambda: None) == 1
+    kept.remove()
+
+
+def test_what_becomes_of_gradients_and_where() -> None:
+    net, other = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
+    first, second = torch.optim.SGD(net.parameters(), 0.1), torch.optim.SGD(other.parameters(), 0.1)
+
+    def step() -> None:
+        made = net(torch.randn(2, 3))
+        other(made).sum().backward()
+        second.step()
+        first.zero_grad()
+        with torch.no_grad():
+            net(torch.randn(2, 3))
+        torch.autograd.grad(net(torch.randn(2, 3)).sum(), net.weight)
+
+    flow = record(step)
+    backward, grad = flow.passes
+    shapes = [[flow.shapes[flow.shape[one]] for one in of] for of in (backward.read, backward.cleared)]
+    assert shapes == [[(1, 4), (1,)] * 2, [(4, 3), (4,)]]  # the optimizer gave the first ones new values
+    assert [flow.shapes[flow.shape[one]] for one in grad.inputs] == [(4, 3)]
+    assert not grad.read + grad.cleared + grad.left
+    start, products = step.__code__.co_firstlineno, rows(flow, "addmm")
+    frames = [flow.frames[flow.stacks[flow.stack[row]][1]] for row in products]
+    assert [frame.line - start for frame in frames] == [1, 2, 6, 7]
+    assert [row in flow.ungraphed for row in products] == [False, False, True, False]
+    made = frames[0]
+    if sys.version_info >= (3, 11):
+        assert made.span == (start + 1, 15, 37)  # the call, without what it is assigned to
+
+
 def test_steps_on_other_threads_are_said_to_be_missing() -> None:
     def act() -> None:
         thread = threading.Thread(target=lambda: torch.ones(2) + 1)

@@ -241,7 +241,7 @@ def test_with_a_device_waits_have_a_step_in_which_operators_are_not_recorded(
         observers=SimpleNamespace(
             start_survey=start,
             start_dataflow=lambda: told.append("operators"),
-            stop_survey=lambda: told.append("stop"),
+            stop_survey=lambda **_: told.append("stop"),
             record_again=lambda: told.append("operators again") or True,
             compare=lambda whole: told.append("compared"),
             signals=SimpleNamespace(take=lambda: None),
@@ -283,7 +283,7 @@ def test_a_second_recording_that_cannot_begin_leaves_the_first() -> None:
     observers: Any = SimpleNamespace(
         triton=SimpleNamespace(found=list),
         cuda_graphs=SimpleNamespace(graphs=[]),
-        recorded=object(),
+        recorded=SimpleNamespace(with_gradients=lambda flow: flow),
         recording=None,
         facts={"dataflow": first},
     )

@@ -10,7 +10,7 @@ from warpline.model.profile import Profile
 from warpline.rulekit.reached import Reached
 from warpline.syntax.source import Source
 from warpline.wire.births import Argument, Executed, Holder, UserFrame
-from warpline.wire.dataflow import Dataflow, OperatorSite
+from warpline.wire.dataflow import Dataflow, Frame, OperatorSite
 from warpline.wire.run import Site
 
 THEN = "workers = 0\nif never:\n    workers = 4\nloader = DataLoader(data, num_workers=workers)\n"
@@ -51,3 +51,14 @@ def test_operators_move_with_their_lines() -> None:
     profile = replace(profile, facts=replace(profile.facts, dataflow=Dataflow(sites=sites)))
     moved = rebase(profile, lambda path: THEN.replace("workers = 0\n", "")).facts.dataflow
     assert [site.line for site in moved.sites] == [0, 3]
+
+
+def test_instructions_that_ran_move_with_their_lines() -> None:
+    profile = _profile()
+    frames = tuple(Frame(FILE, line, "<module>", (line, 0, 4)) for line in (1, 2, 4))
+    profile = replace(profile, facts=replace(profile.facts, dataflow=Dataflow(frames=frames)))
+    before, changed, after = rebase(
+        profile, lambda path: "# new\n" + THEN.replace("workers = 0", "workers = 1")
+    ).facts.dataflow.frames
+    assert [before.line, changed.line, after.line] == [2, 3, 5]
+    assert [before.span, changed.span, after.span] == [(), (3, 0, 4), (5, 0, 4)]

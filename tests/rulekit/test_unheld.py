@@ -8,7 +8,7 @@ from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
 from warpline.rulekit.graph.unheld import Unheld
 from warpline.rulekit.unheld import unheld_at
-from warpline.rules.grad_in_eval import GradInEval
+from warpline.rules.wasted_gradient import WastedGradient
 from warpline.wire.dataflow import Dataflow
 from warpline.wire.facts import Flags
 
@@ -75,7 +75,7 @@ def adapted(*shapes: tuple[int, int], rows: int = 512) -> list[tuple[int, float]
     flow = Dataflow(missing="", shapes=shapes, shape=numbers, unheld=numbers)
     facts = replace(example.profile.facts, dataflow=flow, flags=Flags(grad_enabled_in_step=True))
     context = Context(replace(example.profile, facts=facts), texts(example))
-    return [(draft.line, draft.saving_ms) for draft in GradInEval().find(context)]
+    return [(draft.line, draft.saving_ms) for draft in WastedGradient().find(context)]
 
 
 def test_products_that_make_gradients_of_frozen_weights() -> None:

@@ -9,7 +9,7 @@ from warpline.model.profile import Profile
 from warpline.text.alignment import matched
 from warpline.text.lines import line_at, lines_of
 from warpline.wire.births import Argument, Executed
-from warpline.wire.dataflow import Dataflow
+from warpline.wire.dataflow import Dataflow, Frame
 
 Texts = Callable[[str], "str | None"]
 FileLine = tuple[str, int]
@@ -135,7 +135,16 @@ def _dataflow(flow: Dataflow, moves: Moves) -> Dataflow:
         replace(site, line=0 if place is None else place[1])
         for site, place in zip(flow.sites, places, strict=True)
     )
-    return replace(flow, sites=tuple(sites))
+    return replace(flow, sites=tuple(sites), frames=tuple(_frame(one, moves) for one in flow.frames))
+
+
+def _frame(frame: Frame, moves: Moves) -> Frame:
+    """``frame`` moved; line 0 if its line is gone, no columns if it changed."""
+    place = moves.now(frame.place)
+    span = frame.span if place is not None and moves.same(frame.file, frame.line) else ()
+    if place is None or not span:
+        return replace(frame, line=0 if place is None else place[1], span=())
+    return replace(frame, line=place[1], span=(span[0] + place[1] - frame.line, *span[1:]))
 
 
 def _executed(executed: Executed, texts: Texts, moves: Moves) -> Executed:

@@ -24,10 +24,7 @@ def without_graph(context: Context, place: tuple[str, int]) -> Fix:
     statement = source.statement_at(place[1])
     if not isinstance(statement, cst.SimpleStatementLine):
         raise Refused("put the call of this part under `torch.no_grad()`")
-    around = [source.code(item) for outer in source.ancestors(statement) if isinstance(outer, cst.With)
-              for item in outer.items]  # fmt: skip
-    if any("no_grad" in item or "inference_mode" in item for item in around):
-        raise Refused("it already runs under `torch.no_grad()`")
+    refuse_ungraphed(source, statement)
     if any(isinstance(node, cst.Return) for node in statement.body):
         raise Refused("put the call of this part under `torch.no_grad()`")
     if len(_parts_called(source, statement)) > 1:
@@ -35,6 +32,14 @@ def without_graph(context: Context, place: tuple[str, int]) -> Fix:
     edits = Edits(source)
     edits.wrap([statement], f"with {edits.add_import('torch.no_grad', 'import torch')}():")
     return edits.fix("Wrap this in torch.no_grad()", "unsafe")
+
+
+def refuse_ungraphed(source: Source, statement: cst.CSTNode) -> None:
+    """Raises Refused if the statement is in a block that records no graph."""
+    around = [source.code(item) for outer in source.ancestors(statement) if isinstance(outer, cst.With)
+              for item in outer.items]  # fmt: skip
+    if any("no_grad" in item or "inference_mode" in item for item in around):
+        raise Refused("it already runs under `torch.no_grad()`")
 
 
 def only_draws(source: Source, line: int) -> bool:

@@ -3,7 +3,9 @@ cost."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+
+import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import callers, function_of
@@ -11,6 +13,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph.unheld import Unheld
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.optimizer_step import parameter_shapes
+from warpline.syntax.source import Source
 from warpline.wire.sites import Optimizer
 
 #: Sums of a weight's gradient with what is there already.
@@ -44,6 +47,33 @@ def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | No
         else:
             return None
     return cost
+
+
+def trained_later(context: Context) -> bool:
+    """Whether the script has lines, not run so far, that give an optimizer more parameters or let more of
+    them ask for gradients: fine-tuning in stages."""
+    return any(
+        context.reached.node(source, node) is False
+        for source in context.sources()
+        for node in _training_more(source)
+    )
+
+
+def _training_more(source: Source) -> Iterator[cst.CSTNode]:
+    for call in source.nodes(cst.Call):
+        name = source.name(call.func)
+        method = name.rpartition(".")[2]
+        given = source.argument(call, "requires_grad", 0)
+        if (
+            (name.startswith("torch.optim.") and name.count(".") == 2 and method[:1].isupper())
+            or (method == "requires_grad_" and (given is None or source.literal(given.value) is not False))
+            or method == "add_param_group"
+        ):
+            yield call
+    for assigned in source.nodes(cst.Assign):
+        asks = any(source.code(one.target).endswith(".requires_grad") for one in assigned.targets)
+        if asks and source.literal(assigned.value) is not False:
+            yield assigned
 
 
 def _called(unheld: Unheld, cost: LineCost) -> list[list[bool]]:

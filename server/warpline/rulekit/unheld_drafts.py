@@ -15,14 +15,14 @@ from warpline.rulekit.graph.unheld import of_unheld
 from warpline.rulekit.message import count
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.ungraphed import without_graph
-from warpline.rulekit.unheld import for_weights_ms, frozen_weights, unheld_at
+from warpline.rulekit.unheld import for_weights_ms, frozen_weights, trained_later, unheld_at
 from warpline.wire.sites import Module, facts_of
 
 
 def for_nobody(context: Context) -> Iterator[Draft]:
     """Parts whose gradients no optimizer takes: the backward pass goes through them for nothing."""
     flow = context.profile.facts.dataflow
-    if not flow.unheld or context.sites("parallel"):
+    if not flow.unheld or context.sites("parallel") or trained_later(context):
         return
     unheld = of_unheld(graph_of(flow))
     costs = [cost for cost in context.costs(unheld.shares) if cost.backward_ms > 0]
@@ -49,7 +49,7 @@ def for_nobody(context: Context) -> Iterator[Draft]:
         context.spent("backward pass", spent),
         cause=hottest.place,
         cost_ms=spent,
-        change=Together(tuple(_forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
+        change=Together(tuple(forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
         fixes=[partial(without_graph, context, at)],
     )
 
@@ -59,7 +59,7 @@ def frozen(context: Context) -> Iterator[Draft]:
     weights = frozen_weights(context)
     spent = Spent(context.profile.lines if weights else (), partial(for_weights_ms, weights))
     total = spent.total
-    if not context.matters(total) or context.sites("parallel"):
+    if not context.matters(total) or context.sites("parallel") or trained_later(context):
         return
     at = spent.hottest.place
     models = [site for site in context.sites("module") if "." in (facts_of(Module, site).type or "")]
@@ -81,6 +81,7 @@ def frozen(context: Context) -> Iterator[Draft]:
     )
 
 
-def _forward_only(cost: LineCost, share: float) -> Scale:
+def forward_only(cost: LineCost, share: float) -> Scale:
+    """``share`` (0 to 1) of a line's backward pass less, at most."""
     left = max(0.0, 1 - share * cost.backward_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
     return Scale((cost.place,), device=left, host=left, at_most=True)

@@ -3,11 +3,10 @@
 ## What it does
 
 Finds measured steps that record gradients and have no backward pass, in a script without optimizer steps. In
-a training step, it finds parts whose graph the backward pass never visits (a teacher, a metric), or visits
-only for parameters that no optimizer has, and weights without an optimizer whose gradients are computed
-between parts that are trained, as below adapters. The finding is at the function or the loop that the edit
-puts into inference mode, or at the call of that part. Nothing is reported if no tensor requires gradients,
-or if CUDA graphs replayed much of the step.
+a training step, it finds parts whose graph the backward pass never visits (a teacher whose result is
+detached, a metric); for parts that it visits for nothing, see `wasted-gradient`. The finding is at the
+function or the loop that the edit puts into inference mode, or at the call of that part. Nothing is reported
+if no tensor requires gradients, or if CUDA graphs replayed much of the step.
 
 ## Why is this slow
 
@@ -192,7 +191,6 @@ from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.calling import MOSTLY, Function, below, callers, evaluated_at, function_of, records_at
 from warpline.rulekit.ungraphed import in_inference_mode, only_draws, without_graph
-from warpline.rulekit.unheld_drafts import for_nobody, frozen
 from warpline.syntax.source import Source
 
 #: A metric of a few operators is no part of a model.
@@ -211,7 +209,6 @@ class GradInEval(Rule):
             return
         if any(map(_goes_back, lines)):
             yield from _never_visited(context)
-            yield from list(for_nobody(context)) or frozen(context)
             return
         forward = [cost for cost in lines if cost.ops]
         host = sum(op.cpu_ms for cost in forward for op in cost.ops if op.outer)

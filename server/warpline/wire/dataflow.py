@@ -36,6 +36,36 @@ class OperatorSite(Placed):
 
 
 @dataclass(frozen=True)
+class Frame(Placed):
+    """An instruction of the user's code that was running, and the part of the text that it is."""
+
+    file: str
+    line: int  # 0: it is not in the text any more
+    function: str
+    #: Last line, first column, last column, as Python counts them (bytes). Empty before Python 3.11, and
+    #: where the line changed since.
+    span: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Backward:
+    """A call of ``backward()`` or ``torch.autograd.grad()`` in the step or in the next one.
+
+    ``read``, ``cleared`` and ``left`` are values of the parameters that it gave gradients to: something read
+    them before they were cleared, nothing did, or neither happened while the steps were recorded.
+    """
+
+    operator: int  # how many operators were recorded before it; -1: it is in the next step
+    stack: int  # index into ``Dataflow.stacks``; -1: in no code of the user's
+    roots: tuple[int, ...] = ()  # values that it starts from
+    inputs: tuple[int, ...] = ()  # values that it was asked for the gradients of; empty: of all
+    retained: bool = False  # the graph stays for another pass
+    read: tuple[int, ...] = ()
+    cleared: tuple[int, ...] = ()
+    left: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Padding:
     """One value at the beginning or the end of most rows of what an embedding looked up, or positions there
     that a mask hides.
@@ -89,8 +119,8 @@ class Dataflow:
     shape: tuple[int, ...] = ()  # index into ``shapes``
     dtype: tuple[int, ...] = ()  # index into ``dtypes``
     parameters: tuple[int, ...] = ()  # values that are ``nn.Parameter``
-    #: Parameters that ask for gradients, while no optimizer has them and nothing wrote to them in the step.
-    #: Empty where no parameter of the step is an optimizer's.
+    #: Parameters that ask for gradients, while no optimizer has them, nothing wrote to them in the step, and
+    #: nothing read their gradients. Empty where no parameter of the step is an optimizer's.
     unheld: tuple[int, ...] = ()
     #: Values that were there before the step, are buffers of the script's modules, and were not written to.
     buffers: tuple[int, ...] = ()
@@ -99,3 +129,12 @@ class Dataflow:
     padding: tuple[Padding, ...] = ()
     unscored: tuple[Unscored, ...] = ()
     masked: tuple[Masked, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    #: The user's code that runs: the index of the stack around it (-1: none), and of the innermost
+    #: instruction among ``frames``. ``stack`` has an entry for each operator; -1: in no code of the user's.
+    stacks: tuple[tuple[int, int], ...] = ()
+    stack: tuple[int, ...] = ()
+    ungraphed: tuple[int, ...] = ()  # operators that ran while autograd was switched off
+    leaves: tuple[int, ...] = ()  # values of other tensors than parameters that ask for gradients
+    #: Empty where not all gradients were seen.
+    passes: tuple[Backward, ...] = ()

@@ -176,7 +176,10 @@ class Observers:
         try:
             from .dataflow.mode import Recording
 
-            self.recording = Recording(self.sites, self.optimizers, lambda: self.sites.living("module"))
+            gradients = self.first.gradients if self.first is not None else None
+            self.recording = Recording(
+                self.sites, self.optimizers, lambda: self.sites.living("module"), gradients
+            )
             self.recording.start()
         except Exception as error:
             self.facts["dataflow"] = Dataflow(
@@ -184,13 +187,14 @@ class Observers:
             )
             self.recording = None
 
-    def stop_survey(self) -> None:
-        """End the survey and the recording of operators, whichever runs."""
+    def stop_survey(self, watching: bool = False) -> None:
+        """End the survey and the recording of operators, whichever runs. ``watching``: what becomes of the
+        recorded step's gradients is still watched; ``record_again`` or ``compare`` ends that."""
         if self.survey is not None:
             self.survey.stop()
             self.triton.stop()
         if self.recording is not None:
-            self.facts["dataflow"] = self.recording.stop()
+            self.facts["dataflow"] = self.recording.stop(watching)
             self.recording, self.recorded = None, self.recording
 
     def record_again(self) -> bool:
@@ -198,20 +202,27 @@ class Observers:
         as where kernels of the script's own or a CUDA graph write to tensors."""
         unseen = self.triton.found() or self.cuda_graphs.graphs
         flow = self.facts["dataflow"]
-        if self.recorded is None or flow.missing or unseen:
-            self.recorded = None
+        if self.recorded is None:
             return False
-        self.first = self.recorded
-        self.start_dataflow()
-        self.facts["dataflow"] = flow  # also where the second recording could not begin
-        return self.recording is not None
+        if not flow.missing and not unseen:
+            self.first = self.recorded
+            self.start_dataflow()
+            self.facts["dataflow"] = flow  # also where the second recording could not begin
+            if self.recording is not None:
+                return True
+        self.facts["dataflow"] = self.recorded.with_gradients(flow)
+        self.recorded = self.first = None
+        return False
 
     def compare(self, whole: bool) -> None:
         """End the second recording, and note what both steps compute. ``whole``: the second one is complete,
         and of the first one's class."""
         flow = self.facts["dataflow"]
         self.stop_survey()
-        first, second, self.facts["dataflow"] = self.first, self.recorded, flow
+        first, second = self.first, self.recorded
+        if first is not None:
+            flow = first.with_gradients(flow)
+        self.facts["dataflow"] = flow
         with suppress(Exception):  # what it computes again stays unknown
             from .dataflow.again import again
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import sys
+from dataclasses import replace
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -25,6 +27,7 @@ from ....wire.dataflow import (
     OPTIMIZER,
     TENSOR,
     Dataflow,
+    Frame,
     Masked,
     OperatorSite,
     Padding,
@@ -32,6 +35,7 @@ from ....wire.dataflow import (
 )
 from ..modes import taken_off
 from ..tracebacks import is_ours
+from .gradients import Gradients
 from .hidden import Hidden
 from .masks import Masks
 from .padding import LookedUp
@@ -42,7 +46,10 @@ if TYPE_CHECKING:
     from ..births.sites import Sites
 
 _TORCH = torch.__path__[0]
+_FUNCTION = torch.autograd.function.__file__
 _PLAIN = (bool, int, float)
+#: Of a deeper recursion the innermost ones are recorded. Chosen, not fitted.
+MOST_FRAMES = 64
 #: What torch's recurrent layers call, each with all of its input.
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
@@ -68,7 +75,6 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.calls = 0
         self.random: Set[int] = set()  # names of operators that draw numbers
         self._forward_values: Optional[int] = None  # values that there were when a backward pass began
-        self.unheld: Tuple[int, ...] = ()
         self.buffers: Tuple[int, ...] = ()
         self.values = Values(torch, self._alias)
         self.looked_up = LookedUp()
@@ -84,8 +90,12 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.site: List[int] = []
         self.arguments: List[Any] = []
         self.outputs: List[Tuple[int, ...]] = []
+        self.frames, self.stacks = Interned(), Interned()
+        self.stack: List[int] = []
+        self.ungraphed: List[int] = []
         self._ways: Dict[str, str] = {}
         #: (code, instruction, way) -> site
+        self._by_place: Dict[Tuple[CodeType, int], int] = {}  # (code, instruction) -> frame
         self._by_instruction: Dict[Tuple[CodeType, int, str], int] = {}
 
     def __torch_dispatch__(
@@ -167,10 +177,13 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         schema = getattr(function, "_schema", None)
         in_place = bool(schema is not None and schema.is_mutable)
         outputs = tuple(self.values.made(one, in_place) for one in tensors[:MOST_IN_LIST])
-        self._add(name, self._site(frame), given, outputs)
+        if not torch.is_grad_enabled() and not _is_own_function(frame):
+            self.ungraphed.append(len(self.name))
+        self._add(name, self._site(frame), given, outputs, self.stack_at(frame))
 
-    def _add(self, name: str, site: int, given: List[Any], outputs: Tuple[int, ...]) -> None:
+    def _add(self, name: str, site: int, given: List[Any], outputs: Tuple[int, ...], stack: int = -1) -> None:
         self.name.append(self.names[name])
+        self.stack.append(stack)
         self.site.append(site)
         self.arguments.append(given)
         self.outputs.append(outputs)
@@ -196,6 +209,27 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             via = max(via, self._way(file), key=_FURTHER.index)
             frame = frame.f_back
         return -1
+
+    def stack_at(self, frame: Any) -> int:
+        """The user's instructions that run at ``frame``, as one of ``stacks``; -1 if there are none."""
+        instructions = []
+        while frame is not None:
+            if self.user_files[frame.f_code.co_filename] is not None:
+                instructions.append((frame.f_code, frame.f_lasti, frame.f_lineno))
+            frame = frame.f_back
+        stack = -1
+        for code, at, line in reversed(instructions[:MOST_FRAMES]):
+            stack = self.stacks[(stack, self._frame(code, at, line))]
+        return stack
+
+    def _frame(self, code: CodeType, at: int, line: int) -> int:
+        known = self._by_place.get((code, at))
+        if known is None:
+            path = self.user_files[code.co_filename] or ""
+            span = _span(code, at, line)
+            key = (path, line, self.names_of.of(code, path), span, code, at)
+            known = self._by_place[(code, at)] = self.frames[key]
+        return known
 
     def _way(self, file: str) -> str:
         way = self._ways.get(file)
@@ -232,12 +266,36 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             shape=tuple(self.values.shape),
             dtype=tuple(self.values.dtype),
             parameters=tuple(self.values.parameters),
-            unheld=self.unheld,
+            frames=tuple(Frame(*frame[:4]) for frame in self.frames),
+            stacks=tuple(self.stacks),
+            stack=tuple(self.stack),
+            ungraphed=tuple(self.ungraphed),
+            leaves=tuple(sorted(self.values.leaves)),
             buffers=self.buffers,
             padding=self.padding,
             unscored=self.unscored,
             masked=self.masked,
         )
+
+
+def _is_own_function(frame: Any) -> bool:
+    """Whether it is the forward of a ``torch.autograd.Function``: autograd is off in it, and yet the graph
+    has what it computes, as one node."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "apply" and code.co_filename == _FUNCTION:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _span(code: CodeType, at: int, line: int) -> Tuple[int, ...]:
+    """Last line, first and last column of an instruction; empty where Python does not tell."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None:
+        return ()
+    first, *span = next(itertools.islice(positions(), at // 2, None), (None,))
+    return tuple(span) if first == line and None not in span else ()
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -259,9 +317,13 @@ class Recording:
         sites: Sites,
         optimizers: Callable[[], Optional[List[Any]]] = list,
         modules: Callable[[], List[Any]] = list,
+        gradients: Optional[Gradients] = None,
     ) -> None:
-        """``optimizers`` gives those of the script, None where not all are known; ``modules`` its modules."""
+        """``optimizers`` gives those of the script, None where not all are known; ``modules`` its modules.
+        ``gradients``: of the step before, which are still watched."""
         self.mode = Operators(sites)
+        self.gradients = gradients or Gradients(torch, self.mode)
+        self._watches = gradients is None
         self._optimizers, self._modules = optimizers, modules
         self._call: Optional[Callable[..., Any]] = None
         self._ctc_loss: Optional[Callable[..., Any]] = None
@@ -276,12 +338,16 @@ class Recording:
         torch.ctc_loss = _as_one(self.mode, self._ctc_loss, torch.ops.aten.ctc_loss.Tensor)
         for name in _RECURRENT:
             setattr(torch._VF, name, _noted(self.mode, getattr(torch._VF, name)))
+        if self._watches:
+            with contextlib.suppress(Exception):  # another version of torch
+                self.gradients.start()
         # Not ``__enter__``: it sets flags of Dynamo's that only its own ``__exit__`` takes back.
         _push_mode(self.mode)
 
-    def stop(self) -> Dataflow:
+    def stop(self, watching: bool = False) -> Dataflow:
         """End the recording and return it, with what can only be seen at its end, such as padding. A part
-        that raises is left out."""
+        that raises is left out. ``watching``: what becomes of its gradients is still watched; the caller ends
+        that by ``with_gradients``."""
         from torch._ops import HigherOrderOperator
 
         self.mode.running = False
@@ -292,8 +358,6 @@ class Recording:
             self._call = self._ctc_loss = None
             for name in _RECURRENT:
                 delattr(torch._VF, name)
-        with contextlib.suppress(Exception):  # an unusual optimizer: left out
-            self.mode.unheld = self.mode.values.unheld(self._optimizers() or [])
         with contextlib.suppress(Exception):  # a module that was not set up
             buffers = [one for module in self._modules() for one in module._buffers.values()]
             self.mode.buffers = self.mode.values.unchanged(one for one in buffers if one is not None)
@@ -303,7 +367,20 @@ class Recording:
             self.mode.unscored = self.mode.scored.unscored()
         with contextlib.suppress(Exception):
             self.mode.masked = self.mode.masks.masked()
-        return self.mode.found()
+        flow = self.mode.found()
+        return flow if watching or not self._watches else self.with_gradients(flow)
+
+    def with_gradients(self, flow: Dataflow) -> Dataflow:
+        """End the watch over this step's gradients; ``flow`` with what became of them."""
+        self.gradients.stop()
+        with contextlib.suppress(Exception):  # an unusual optimizer: left out
+            unheld = self.mode.values.unheld(self._optimizers() or [], self.gradients.is_read)
+            flow = replace(flow, unheld=unheld)
+        with contextlib.suppress(Exception):  # a module that was not set up
+            passes = self.gradients.found(self._modules())
+            frames = tuple(Frame(*frame[:4]) for frame in self.mode.frames)  # the next step's calls, too
+            flow = replace(flow, passes=passes, frames=frames, stacks=tuple(self.mode.stacks))
+        return flow
 
 
 def _without(mode: Operators, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+
+from .gradients import Asking
 
 #: The operator that is recorded for a view that no operator was seen to make.
 ALIAS = "aten.alias.default"
@@ -39,7 +42,8 @@ class Values:
         self._written: set[int] = set()  # storages that something may have written to unseen
         self._before: dict[int, int] = {}  # storage that was there before the step -> first value
         self._asking: dict[int, int] = {}  # storage of a parameter that asks for gradients -> first value
-        self._others_ask = False  # another tensor that the script made does
+        self.asking: dict[int, Asking] = {}  # the same, by the parameter's id
+        self.leaves: set[int] = set()  # values of other tensors that do, and were not computed
 
     def read(self, tensor: Any) -> int:
         """The number of what ``tensor`` holds."""
@@ -53,6 +57,8 @@ class Values:
                 self._latest[storage] = self._before[storage] = found
                 if not _dense(tensor).untyped_storage().resizable():
                     self._written.add(storage)  # it may be shared, with NumPy or another process
+        if tensor.requires_grad and tensor.is_leaf and not isinstance(tensor, self._parameter):
+            self.leaves.add(found)
         return found
 
     def rows(self, tensor: Any) -> Optional[Tuple[int, ...]]:
@@ -95,12 +101,15 @@ class Values:
             self.parameters.append(number)
             if tensor.requires_grad:
                 self._asking.setdefault(storage, number)
-        elif tensor.requires_grad and tensor.is_leaf:
-            self._others_ask = True
+                known = self.asking.get(id(tensor))
+                if known is None or known.held() is not tensor:
+                    known = self.asking[id(tensor)] = Asking(weakref.ref(tensor), [])
+                known.values.append(number)
         return number
 
-    def unheld(self, optimizers: List[Any]) -> Tuple[int, ...]:
-        """Parameters that ask for gradients, that none of the ``optimizers`` has, and that nothing wrote to.
+    def unheld(self, optimizers: List[Any], is_read: Callable[[Any], bool]) -> Tuple[int, ...]:
+        """Parameters that ask for gradients, that none of the ``optimizers`` has, that nothing wrote to, and
+        whose gradients nothing read (``is_read``).
 
         Nothing where they have no parameter of the step at all, or where another tensor asks for gradients,
         which may be what they are for.
@@ -111,12 +120,13 @@ class Values:
             for group in optimizer.param_groups
             for one in group["params"]
         }
+        read = {number for one in self.asking.values() if is_read(one.held()) for number in one.values}
         found = tuple(
             number
             for storage, number in self._asking.items()
-            if storage not in held and self._latest.get(storage) == number
+            if storage not in held and self._latest.get(storage) == number and number not in read
         )
-        return () if self._others_ask or held.isdisjoint(self._asking) else found
+        return () if self.leaves or held.isdisjoint(self._asking) else found
 
     def unchanged(self, tensors: Iterable[Any]) -> Tuple[int, ...]:
         """The values of those of ``tensors`` that were there before the step and that nothing wrote to."""

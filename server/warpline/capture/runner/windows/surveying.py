@@ -27,9 +27,10 @@ class Survey(Stage):
             self.session.observers.compare(whole=not other)
             self.session.go(Capture)
             return
-        self.session.observers.stop_survey()
         self.tries += 1
-        if other and self.tries < TRIES:
+        other = other and self.tries < TRIES
+        self.session.observers.stop_survey(watching=not other and not self.waits)
+        if other:
             self.begin()
             return
         if self.waits:

@@ -1,0 +1,147 @@
+"""Findings on gradients that an optimizer's ``zero_grad`` clears before its ``step`` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Together
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.draft import Draft
+from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph.graph import Node
+from warpline.rulekit.graph.thrown import Thrown, Visits
+from warpline.rulekit.kernels import is_product
+from warpline.rulekit.saving import Spent
+from warpline.rulekit.ungraphed import refuse_ungraphed
+from warpline.rulekit.unheld_drafts import forward_only
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source
+from warpline.wire.dataflow import Frame
+
+#: Of a layer's backward products, one is for its input and one for its weight, of the same size.
+_OF_WEIGHTS = 0.5
+_BY_HAND = "call `.detach()` on what is computed here, or compute it under `torch.no_grad()`"
+
+
+def thrown_away(context: Context) -> Iterator[Draft]:
+    """Parts of the model that a backward pass goes through, or computes the weights' gradients of, although
+    nothing reads them before they are cleared."""
+    flow = context.profile.facts.dataflow
+    graph = whole_graph(flow)
+    if graph is None or not flow.passes or context.sites("parallel"):
+        return
+    visits = Visits(graph)
+    calls: dict[int, list[Node]] = {}
+    for thrown in visits.found:
+        for node in visits.reading(thrown.alone, thrown.parameters):
+            frame = visits.only(visits.alone, node)
+            if frame is not None:
+                calls.setdefault(frame, []).append(node)
+    if calls:
+        yield from _alone(context, visits, calls)
+    for thrown in visits.found:
+        yield from _beside(context, visits, thrown)
+
+
+def _alone(context: Context, visits: Visits, calls: dict[int, list[Node]]) -> Iterator[Draft]:
+    shares = visits.shares(visits.alone)
+    spent = Spent(context.costs(shares), lambda cost: cost.backward_ms * shares[cost.place])
+    if not spent:
+        return
+    # The result of the last call is what goes on to the part that is trained.
+    last = max(calls, key=lambda frame: max(node.index for node in calls[frame]))
+    yield context.draft(
+        visits.frame(last).place,
+        "The backward pass takes {spent} of each step here ({share}) for gradients that are cleared before "
+        "anything reads them.",
+        context.spent("backward pass", spent.total),
+        cause=spent.hottest.place,
+        cost_ms=spent.total,
+        change=Together(tuple(forward_only(cost, ms / cost.backward_ms) for cost, ms in spent.items())),
+        fixes=[partial(_without_graph, context, visits, sorted(calls)), _BY_HAND],
+    )
+
+
+def _beside(context: Context, visits: Visits, thrown: Thrown) -> Iterator[Draft]:
+    reading = visits.reading(thrown.beside, thrown.parameters)
+    shares = visits.shares(reading, weighted=True)
+
+    def weights_ms(cost: LineCost) -> float:
+        products = sum(op.device_ms for op in cost.ops if op.phase == "backward" and is_product(op.name))
+        return products * shares[cost.place] * _OF_WEIGHTS
+
+    spent = Spent(context.costs(shares), weights_ms)
+    found = (visits.only(thrown.beside, node) for node in reading)
+    frames = [frame for frame in found if frame is not None]
+    if not frames or not spent:
+        return
+    place = visits.frame(frames[0]).place
+    yield context.draft(
+        place,
+        "The backward pass goes through this to other parameters, and computes the gradients of the "
+        "parameters here on its way. They are cleared before anything reads them: {spent} a step ({share}).",
+        context.spent("gradients of weights", spent.total),
+        cause=spent.hottest.place,
+        cost_ms=spent.total,
+        change=spent.without(context),
+        fixes=[
+            "call `requires_grad_(False)` on this part of the model before the line, and "
+            "`requires_grad_(True)` after it"
+        ],
+    )
+
+
+def _without_graph(context: Context, visits: Visits, calls: list[int]) -> Fix:
+    """Each statement of the ``calls`` under ``torch.no_grad()``, or their results detached where the
+    statement computes something that is trained as well. Raises Refused."""
+    frames = [visits.frame(call) for call in calls]
+    if len({frame.file for frame in frames}) > 1:
+        raise Refused(_BY_HAND)
+    source = context.source(frames[0].file)
+    edits = Edits(source)
+    whole: list[cst.SimpleStatementLine] = []
+    detached = 0
+    for call, frame in zip(calls, frames, strict=True):
+        statement = source.statement_at(frame.line)
+        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) > 1:
+            raise Refused(_BY_HAND)
+        refuse_ungraphed(source, statement)
+        if not visits.shares_casts and _computes_only(visits, source, statement):
+            whole += [statement] if statement not in whole else []
+        else:
+            node = _written(source, statement, frame)
+            if len(visits.results(call)) != 1:
+                raise Refused(_BY_HAND)
+            edits.replace(node, f"{source.code(node)}.detach()")
+            detached += 1
+    for statement in whole:
+        edits.wrap([statement], f"with {edits.add_import('torch.no_grad', 'import torch')}():")
+    return edits.fix("Detach this" if detached else "Wrap this in torch.no_grad()", "unsafe")
+
+
+def _computes_only(visits: Visits, source: Source, statement: cst.SimpleStatementLine) -> bool:
+    """Whether nothing that the statement computes is trained by any pass, and no caller goes on with it."""
+    if isinstance(statement.body[0], cst.Return):
+        return False
+    (first, _), (last, _) = source.span(statement)
+    return all(
+        visits.under(number) <= visits.alone
+        for number, frame in enumerate(visits.flow.frames)
+        if frame.file == source.path and first <= frame.line <= last
+    )
+
+
+def _written(source: Source, statement: cst.SimpleStatementLine, frame: Frame) -> cst.Call:
+    if not frame.span or not source.code(statement).isascii():
+        raise Refused(_BY_HAND)
+    last, start, end = frame.span
+    span = (frame.line, start), (last, end)
+    for call in source.nodes(cst.Call, within=statement):
+        if source.span(call) == span:
+            return call
+    raise Refused(_BY_HAND)

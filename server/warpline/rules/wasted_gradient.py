@@ -1,0 +1,242 @@
+"""Gradients are computed and thrown away.
+
+## What it does
+
+Finds parts of the model that the backward pass goes through for nothing: a discriminator's step that goes
+back through the generator, a frozen backbone or a teacher whose parameters still ask for gradients. It also
+finds layers whose weights get gradients that nothing uses, on the way to other parameters: a critic below an
+actor's loss, frozen weights between adapters. Such gradients belong to no optimizer, or are cleared before
+anything reads them, as two recorded steps show; then another backward pass has to train their parameters. The
+finding is at the call of that part.
+
+Nothing is reported if something may read the gradients (hooks, a norm of all of them, a reduction over
+ranks), if the graph is kept for another pass, or if lines that have not run yet would train more parameters.
+
+## Why is this slow
+
+The backward pass takes about twice as long as the forward pass: for each layer once for its input, once for
+its weights. What is detached costs no backward pass, and without a graph no tensors are kept for it.
+
+## Example
+
+```python
+import torch
+
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+for images in loader:
+    fake = generator(noise())
+    #^ found; cost step_ms=20 device_ms=20 backward_ms=12
+    #^ node aten.mm.default args=[%22,%20] shape=[32,64]
+    score = critic(fake)
+    #^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,1]
+    critic_optimizer.zero_grad()
+    score.mean().backward()  #> pass roots=[%1] read=[%21] cleared=[%20]
+    critic_optimizer.step()
+    verdict = critic(generator(noise()))
+    #^ cost step_ms=26 device_ms=26 backward_ms=16
+    #^ node aten.mm.default args=[%23,%20] shape=[32,64]; node aten.mm.default args=[%2,%21] shape=[32,1]
+    generator_optimizer.zero_grad()
+    verdict.mean().neg().backward()  #> pass roots=[%3] read=[%20] cleared=[%21]
+    generator_optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+for images in loader:
+    with torch.no_grad():
+        fake = generator(noise())
+    score = critic(fake)
+    critic_optimizer.zero_grad()
+    score.mean().backward()
+    critic_optimizer.step()
+    verdict = critic(generator(noise()))
+    generator_optimizer.zero_grad()
+    verdict.mean().neg().backward()
+    generator_optimizer.step()
+```
+
+## Example
+
+```python
+import torch
+
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true unheld=true; tensor %21 shape=[64,10] parameter=true
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)  #> site optimizer
+for images, labels in loader:
+    features = backbone(images)
+    #^ found; cost step_ms=20 device_ms=20 backward_ms=12
+    #^ node aten.mm.default args=[%22,%20] shape=[32,64]
+    loss = criterion(head(features), labels)
+    #^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,10]
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for images, labels in loader:
+    with torch.no_grad():
+        features = backbone(images)
+    loss = criterion(head(features), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Example
+
+The actor's gradients go through the critic, whose weights need none there:
+
+```python
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+for states, actions, targets in batches:
+    error = (critic(states, actions) - targets).square().mean()
+    #^ cost step_ms=9 device_ms=9 backward_ms=6
+    #^ node aten.mm.default args=[%22,%21] shape=[32,1]
+    critic_optimizer.zero_grad()
+    error.backward()  #> pass roots=[%0] read=[%21]
+    critic_optimizer.step()
+    chosen = actor(states)
+    #^ cost step_ms=9 device_ms=9 backward_ms=6; node aten.mm.default args=[%23,%20] shape=[32,64]
+    value = critic(states, chosen)
+    #^ found; cost step_ms=9 device_ms=9 backward_ms=6; op aten::mm phase=backward count=2 device_ms=6
+    #^ node aten.mm.default args=[%1,%21] shape=[32,1]
+    actor_optimizer.zero_grad()
+    value.mean().neg().backward()  #> pass roots=[%2] read=[%20] cleared=[%21]
+    actor_optimizer.step()
+```
+
+## Use instead
+
+Call `critic.requires_grad_(False)` before the actor's loss is computed, and `critic.requires_grad_(True)`
+after it.
+
+## Near misses
+
+Gradients that add up over several batches, and are read later:
+
+```python
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+fake = generator(noise())
+#^ cost step_ms=20 device_ms=20 backward_ms=12; node aten.mm.default args=[%22,%20] shape=[32,64]
+score = critic(fake).mean()
+#^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,1]
+score.backward()  #> pass roots=[%1] left=[%20,%21]
+```
+
+A norm of all gradients that the script reads:
+
+```python
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+fake = generator(noise())
+#^ cost step_ms=20 device_ms=20 backward_ms=12; node aten.mm.default args=[%22,%20] shape=[32,64]
+score = critic(fake).mean()
+#^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,1]
+score.backward()  #> pass roots=[%1] read=[%20,%21]
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+```
+
+An optimizer that makes a step in each fourth round only, and whose gradients are cleared in the others:
+
+```python
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+score = head(body(images)).mean()
+#^ cost step_ms=20 device_ms=20 backward_ms=12
+#^ node aten.mm.default args=[%22,%20] shape=[32,64]; node aten.mm.default args=[%0,%21] shape=[32,1]
+score.backward()  #> pass roots=[%1] read=[%21] cleared=[%20]
+head_optimizer.step()
+if turn % 4 == 0:
+    body_optimizer.step()
+```
+
+The graph is kept for a second pass:
+
+```python
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+fake = generator(noise())
+#^ cost step_ms=20 device_ms=20 backward_ms=12; node aten.mm.default args=[%22,%20] shape=[32,64]
+score = critic(fake).mean()
+#^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,1]
+score.backward(retain_graph=True)  #> pass roots=[%1] read=[%21] cleared=[%20] retained=true
+critic_optimizer.step()
+generator_optimizer.zero_grad()
+score.neg().backward()  #> pass roots=[%1] read=[%20]
+```
+
+A penalty on gradients, for which the script needs them:
+
+```python
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+fake = generator(noise())
+#^ cost step_ms=20 device_ms=20 backward_ms=12; node aten.mm.default args=[%22,%20] shape=[32,64]
+score = critic(fake).mean()
+#^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,1]
+slope = torch.autograd.grad(score, fake, create_graph=True)  #> pass roots=[%1] inputs=[%0] retained=true
+(score + slope[0].square().mean()).backward()  #> pass roots=[%1] read=[%21] cleared=[%20]
+verdict = critic(generator(noise()))
+#^ node aten.mm.default args=[%23,%20] shape=[32,64]; node aten.mm.default args=[%2,%21] shape=[32,1]
+verdict.mean().neg().backward()  #> pass roots=[%3] read=[%20]
+```
+
+A backbone that is trained in a later stage:
+
+```python
+import torch
+
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true unheld=true; tensor %21 shape=[64,10] parameter=true
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)  #> site optimizer
+for epoch in range(20):
+    if epoch == 10:
+        optimizer.add_param_group({"params": backbone.parameters()})  #> skipped
+    loss = criterion(head(backbone(images)), labels)
+    #^ cost step_ms=20 device_ms=20 backward_ms=12
+    #^ node aten.mm.default args=[%22,%20] shape=[32,64]; node aten.mm.default args=[%0,%21] shape=[32,10]
+    loss.backward()
+```
+
+## Fix safety
+
+Unsafe: values stay the same, but these gradients are None afterwards. Code that reads them in a step that was
+not recorded fails or changes.
+
+## References
+
+- [Locally disabling gradient computation](https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation)
+- [Tensor.detach](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.rulekit import Context, Draft, Rule
+from warpline.rulekit.thrown_drafts import thrown_away
+from warpline.rulekit.unheld_drafts import for_nobody, frozen
+
+
+class WastedGradient(Rule):
+    area = "fusion"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        replayed_ms = context.profile.unattributed.device_ms  # no operators, so the pass is unknown
+        if not context.profile.facts.flags.grad_enabled_in_step or context.matters(replayed_ms):
+            return
+        yield from list(for_nobody(context)) or frozen(context)
+        yield from thrown_away(context)
