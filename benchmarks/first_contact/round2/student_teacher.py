@@ -29,8 +29,8 @@ class Distiller(nn.Module):
         self.up = nn.Linear(o.d_small, o.d_big)
 
     def forward(self, x):
-        wanted = self.big(x)  # flaw: grad-in-eval|none-yet(gradients-for-nothing)
-        return F.mse_loss(self.up(self.small(x)).float(), wanted.float())  # flaw: grad-in-eval|none-yet(gradients-for-nothing)
+        wanted = self.big(x)  # flaw: grad-in-eval|wasted-gradient|none-yet(gradients-for-nothing)
+        return F.mse_loss(self.up(self.small(x)).float(), wanted.float())  # flaw: grad-in-eval|wasted-gradient|none-yet(gradients-for-nothing)
 
 
 def main(o: Opts = Opts()):

@@ -71,7 +71,7 @@ for step in range(STEPS):
     rows = torch.randint(corpus.size(0), (BATCH,), device=DEV)
     inputs = corrupt(corpus[rows])
     with torch.autocast(DEV, dtype=torch.bfloat16):
-        soft = teacher(inputs)  # flaw: none-yet(backward-into-frozen-model)|grad-in-eval
+        soft = teacher(inputs)  # flaw: none-yet(backward-into-frozen-model)|grad-in-eval|wasted-gradient
         out = student(inputs)
         loss = distillation_loss(out, soft)
     loss.backward()
