@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from warpline.attribution import Located
     from warpline.probing import Answers
     from warpline.simulate import Places
-    from warpline.trace import Trace
+    from warpline.trace import Ahead, Trace
 
 REPORT = "report.json"
 PROFILE = "profile.json"
@@ -52,8 +52,14 @@ class Judged(NamedTuple):
         return self.read.profile
 
 
-def read(run: Path, on_progress: Callable[[Progress], None] | None, recorded: Trace | None = None) -> Read:
-    """``recorded``: what ``run`` holds, where it was just made of that."""
+def read(
+    run: Path,
+    on_progress: Callable[[Progress], None] | None,
+    recorded: Trace | None = None,
+    ahead: Ahead | None = None,
+) -> Read:
+    """``recorded``: what ``run`` holds, where it was just made of that. ``ahead``: what was read of it while
+    the script ran."""
     from warpline import trace
     from warpline.attribution import attribute, locate
 
@@ -62,7 +68,7 @@ def read(run: Path, on_progress: Callable[[Progress], None] | None, recorded: Tr
             on_progress(Progress(stages.READING, done, 3, message))
 
     tell(0, "reading the trace")
-    events = recorded if recorded is not None else trace.read(run)
+    events = recorded if recorded is not None else trace.read(run, ahead=ahead)
     tell(1, "attributing time to lines")
     located = locate(events)
     attributed = attribute(events, located)
@@ -173,4 +179,4 @@ def places(located: Located) -> Places:
 
     table = located.table
     lines = list(zip(table.file, table.line, strict=True))
-    return Places(located.placed.line, table.of_location, lines, located.placed.around)
+    return Places(located.placed.line, table.of_location, lines, located.placed.around, located.changes)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from warpline.attribution.scene import Scene
     from warpline.model.tracks import Timeline
     from warpline.simulate import Places, Predictor
-    from warpline.trace import Trace
+    from warpline.trace import Ahead, Trace
 
 
 #: Each is another trace to read.
@@ -59,9 +59,18 @@ def profile(
 
     made: list[Report] = []
     open_questions: list[judging.Judged] = []
+    early = contextlib.ExitStack()
+    ahead: list[Ahead] = []
+
+    def pausing(path: Path, written: int) -> None:
+        from warpline.trace import Ahead
+
+        if not ahead:
+            ahead.append(early.enter_context(Ahead()))
+        ahead[0].heard(path, written)
 
     def ready(run: Path) -> None:
-        judged = judging.judge(run, judging.read(run, on_progress))
+        judged = judging.judge(run, judging.read(run, on_progress, ahead=ahead[0] if ahead else None))
         made.append(report_of(run))
         if judged.questions and request.probe_s > 0:
             open_questions.append(judged)
@@ -73,9 +82,17 @@ def profile(
     threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
     new = runs.new_run(where)
     try:
-        run = capture(
-            request, new, on_progress, cancelled, on_ready=ready, stdin=stdin, interrupted_s=interrupted_s
-        )
+        with early:
+            run = capture(
+                request,
+                new,
+                on_progress,
+                cancelled,
+                on_ready=ready,
+                on_pause=pausing,
+                stdin=stdin,
+                interrupted_s=interrupted_s,
+            )
         for judged in open_questions:
             # Only now are the device and the cores free.
             judging.try_replacements(run, judged, request, on_progress, cancelled)

@@ -47,11 +47,18 @@ class Captured:
 
     def __init__(self, asked: Request, folder: Path, *, sampled: bool = False) -> None:
         self.progress: list[Progress] = []
+        self.pauses: list[tuple[Path, int]] = []
         log = (folder / "output.txt").open("w+b")
         with log, pytest.MonkeyPatch.context() as patch:
             if not sampled:
                 patch.setattr(probe, "sampler", lambda: "")
-            self.run = launch.capture(asked, folder / "run", self.progress.append, output=log.fileno())
+            self.run = launch.capture(
+                asked,
+                folder / "run",
+                self.progress.append,
+                on_pause=lambda path, written: self.pauses.append((path, written)),
+                output=log.fileno(),
+            )
         self.output = (folder / "output.txt").read_text(encoding="utf-8")
         self.manifest: Manifest = runs.manifest(self.run)
         self.facts = runs.facts(self.run)

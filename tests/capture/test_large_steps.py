@@ -9,9 +9,11 @@ from unittest.mock import MagicMock
 import pytest
 
 from tests.capture.launching import Captured, request, write
-from warpline import trace
+from warpline import pipeline, trace
 from warpline.capture.runner.windows import lengths
 from warpline.capture.runner.windows.capturing import Capture
+from warpline.trace import ahead as module
+from warpline.trace.ahead import Ahead
 from warpline.trace.columns import OP
 from warpline.wire.control import Windows
 from warpline.wire.dataflow import Dataflow
@@ -89,6 +91,31 @@ def test_a_long_capture_pauses_and_its_steps_follow_each_other(tmp_path: Path) -
     assert (found.host.depth[mul] == 0).all(), "no operator lies in one of another recording"
     assert captured.lines()["train.py", 10] == pytest.approx(7 * TURNS, abs=7)
     assert list(captured.run.glob("*.more")) == []
+    written = [one for _, one in captured.pauses]
+    assert written[0] == 0
+    assert written == sorted(set(written)), "each pause tells what the one before has added"
+    text = (captured.run / "trace.json").read_bytes()
+    assert {text[one : one + 1] for one in written[1:]} == {b","}, "the end of an event, and more behind it"
+
+
+@pytest.mark.process
+def test_what_the_pauses_wrote_is_read_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[bool] = []
+    tables = Ahead.tables
+
+    def told(ahead: Ahead, path: Path) -> object:
+        known = tables(ahead, path)
+        found.append(known is not None)
+        return known
+
+    monkeypatch.setattr(Ahead, "tables", told)
+    monkeypatch.setattr(module, "cores", lambda: 2)
+    asked = request(write(tmp_path, SCRIPT), steps=7, probe_s=0)
+    run, report = pipeline.profile(asked, folder=tmp_path / "runs")
+    assert found == [True]
+    assert report.steps.captured == 7
+    again = pipeline.judging.judge(run, pipeline.judging.read(run, None)).report
+    assert again.lines == report.lines
 
 
 def test_a_script_that_ends_after_a_pause_keeps_what_was_written(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 import json
@@ -16,10 +15,11 @@ import pytest
 
 from tests.trace.test_pieces import same
 from warpline import trace
-from warpline.trace import decode, ranges
+from warpline.trace import decode, ranges, readers
 from warpline.trace.columns import Trace
-from warpline.trace.decode import Chrome, Unclean
+from warpline.trace.decode import Chrome, Part, Unclean
 from warpline.trace.events import Tables
+from warpline.trace.readers import Reader
 
 SMALL = 40_000  # bytes of a part
 
@@ -36,15 +36,34 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "SMALLEST", SMALL)
 
 
+class Here(Reader):
+    """As the process would answer, in this one."""
+
+    def __init__(self) -> None:
+        self.answers: list[io.BytesIO] = []
+        self.ended = False
+
+    def ask(self, path: Path, part: Part) -> None:
+        self.answers.append(io.BytesIO())
+        if not self.ended:
+            readers.serve(io.BytesIO(readers.asked(path, part)), self.answers[-1])
+        self.ended = not self.answers[-1].tell()
+        self.answers[-1].seek(0)
+
+    def answer(self) -> tuple[Tables, Chrome | None]:
+        return readers.answered(self.answers.pop(0))
+
+    def kill(self) -> None:
+        self.ended = True
+
+    end = kill
+
+
 def together(path: Path, children: int = 3) -> tuple[Tables, Chrome]:
-    """What children would answer, without any process. Raises Unclean."""
+    """What processes would answer, without any. Raises Unclean."""
     parts = ranges.split(path)
     assert len(parts) > 3
-    answers = [io.BytesIO() for _ in range(children)]
-    for at, answer in enumerate(answers):
-        ranges.answer(str(path), parts[at::children], answer)
-        answer.seek(0)
-    return ranges.merged([answers[at % children] for at in range(len(parts))])
+    return ranges.merged(Tables(), ranges.read(path, parts, [Here() for _ in range(children)]))
 
 
 def read(run: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
@@ -123,7 +142,8 @@ def test_what_something_else_prints_in_a_child_is_no_answer(
     """As a sitecustomize of the environment may."""
     (tmp_path / "printed").write_bytes(b"Welcome to the cluster\n")
     with (tmp_path / "printed").open("rb") as printed:
-        monkeypatch.setattr(ranges, "_children", lambda *_: contextlib.nullcontext([printed]))
+        monkeypatch.setattr(Here, "answer", lambda _: readers.answered(printed))
+        monkeypatch.setattr(ranges, "Reader", Here)
         assert ranges.together(run / "trace.json", 2) is None
 
 
@@ -146,7 +166,7 @@ def test_processes(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.process
 @pytest.mark.usefixtures("small_parts")
 def test_a_process_that_ends_costs_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "_CHILD", "import os; os._exit(1)")
+    monkeypatch.setattr(readers, "_CHILD", "import os; os._exit(1)")
     assert ranges.together(run / "trace.json", 2) is None
     assert dataclasses.astuple(trace.read(run, 2).manifest) == dataclasses.astuple(
         trace.read(run, 1).manifest
@@ -156,7 +176,7 @@ def test_a_process_that_ends_costs_nothing(run: Path, monkeypatch: pytest.Monkey
 @pytest.mark.process
 @pytest.mark.usefixtures("small_parts")
 def test_a_process_that_hangs_is_ended(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "_CHILD", "import time; time.sleep(300)")
+    monkeypatch.setattr(readers, "_CHILD", "import time; time.sleep(300)")
     monkeypatch.setattr(ranges, "LIMIT_S", 0.2)
     began = time.monotonic()
     assert ranges.together(run / "trace.json", 2) is None

@@ -147,10 +147,10 @@ def _on_cpu(scene: Scene) -> Account:
         idle,
         _parts(
             scene,
-            np.concatenate([part.line for part in owned]),
-            np.concatenate([part.inside for part in owned]),
-            np.concatenate([part.op for part in owned]),
-            np.concatenate(spent) * scale,
+            _together([part.line for part in owned]),
+            _together([part.inside for part in owned]),
+            _together([part.op for part in owned]),
+            _together(spent) * scale,
             idle,
             waiting * scale,
         ),
@@ -301,9 +301,17 @@ def _where_unknown(part: Pieces, main: Pieces) -> Pieces:
 def _joined(parts: list[Pieces], empty: Pieces) -> Pieces:
     if not parts:
         return empty.take(np.zeros(0, np.int64))
+    if len(parts) == 1 and bool((parts[0].start_ns[1:] >= parts[0].start_ns[:-1]).all()):
+        return parts[0]
     columns = [
         np.concatenate([getattr(part, field) for part in parts])
         for field in ("start_ns", "end_ns", "op", "line", "working", "inside")
     ]
     joined = Pieces(*columns)
     return joined.take(np.argsort(joined.start_ns, kind="stable"))
+
+
+def _together(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """The columns one after the other. One alone is not copied: new memory costs more than what is computed
+    in it."""
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)

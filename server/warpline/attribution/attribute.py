@@ -18,7 +18,7 @@ from warpline.attribution.memory import LineMemory, memory_by_line
 from warpline.attribution.notes import notes
 from warpline.attribution.ops import op_table
 from warpline.attribution.peaks import peaks_of
-from warpline.attribution.place import BACKWARD, FORWARD, RECOMPUTE
+from warpline.attribution.place import PHASES
 from warpline.attribution.roofline import given_to_triton, roofline
 from warpline.attribution.scene import Located, Scene, locate, scene
 from warpline.attribution.shares import group_table
@@ -98,13 +98,16 @@ def _device(at: Scene, accounted: Account) -> dict[str, Floats]:
         launched = (~calls_others & (host.kind == OP) & at.begun(host.start_ns)).astype(np.float64)
 
     def part(rows: Bools) -> Floats:
-        return at.by_line(line, ms * rows)
+        return at.by_line(line[rows], ms[rows])
 
+    count = len(at.table)
+    phases = np.bincount(phase * count + line, weights=ms, minlength=len(PHASES) * count)
+    forward, backward, recompute = phases.astype(np.float64).reshape(len(PHASES), count)
     return {
         "all": at.by_line(line, ms),
-        "forward": part(phase == FORWARD),
-        "backward": part(phase == BACKWARD),
-        "recompute": part(phase == RECOMPUTE),
+        "forward": forward,
+        "backward": backward,
+        "recompute": recompute,
         "copy": part((kind == COPY) | (kind == SET)),
         "communication": part(kind == COMMUNICATION),
         "launches": at.by_line(line, launched) / at.trace.steps,

@@ -34,9 +34,8 @@ def composition(scene: Scene, accounted: Account) -> Composition:
     else:
         begun, phase = work, scene.placed.phase[work]
         collective = np.zeros(len(work), bool)
-        loading = (trace.host.thread[work] == trace.main) & inside(
-            *loader_spans(trace, trace.main), trace.host.start_ns[work]
-        )
+        loads = inside(*loader_spans(trace, trace.main), trace.host.start_ns)
+        loading = ((trace.host.thread == trace.main) & loads)[work]
     # The closure of ``optimizer.step(closure)`` runs forward and backward; Lightning always passes one.
     optimizer = _in_optimizer(scene, begun) & (phase == FORWARD) & ~collective & ~loading
     backward = (phase != FORWARD) & ~collective & ~loading & ~optimizer
@@ -77,20 +76,19 @@ def idle_shares(scene: Scene, idle: Pieces) -> tuple[Floats, Floats, Floats, Flo
 def _in_optimizer(scene: Scene, event: Ints) -> Bools:
     """Which host events (-1: none) began in a call of an optimizer on their thread, after its closure. The
     closure ends with the last backward operator that began during the call on any thread."""
-    trace, found = scene.trace, np.zeros(len(event), bool)
-    behind = np.sort(trace.host.start_ns[(scene.placed.phase != FORWARD) & (trace.host.kind == OP)])
+    trace, host = scene.trace, scene.trace.host
+    found = np.zeros(len(host), bool)
+    behind = np.sort(host.start_ns[(scene.placed.phase != FORWARD) & (host.kind == OP)])
     ranges = trace.names.mask(OPTIMIZER_MARK)[trace.marks.name]
-    known = np.flatnonzero(event >= 0)
-    thread = trace.host.thread[event[known]]
     for each in np.unique(trace.marks.thread[ranges]).tolist():
         rows = ranges & (trace.marks.thread == each)
         start, end = trace.marks.start_ns[rows], trace.marks.end_ns[rows]
         last = np.concatenate([[0], behind])[np.searchsorted(behind, end)]
         start = np.maximum(start, last)
-        spans = union(start, end)
-        mine = known[thread == each]
-        found[mine] = inside(*spans, trace.host.start_ns[event[mine]])
-    return found
+        mine = host.thread == each
+        found[mine] = inside(*union(start, end), host.start_ns[mine])
+    begun: Bools = take(found, event, missing=False)
+    return begun
 
 
 def _covered(start: Ints, end: Ints, pieces: Pieces) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 
 from warpline.attribution.accounting import Account
 from warpline.attribution.autograd import Nodes
+from warpline.attribution.ops import grouped
 from warpline.attribution.place import BACKWARD
 from warpline.attribution.scene import Scene
 from warpline.attribution.stacks import Stacks
@@ -31,7 +32,7 @@ def function_table(scene: Scene, accounted: Account, on: Stacks | None) -> tuple
     own = np.bincount(on.of_line[parts.line], weights=parts.step_ms, minlength=count)
     at = take(on.of_record, _cause(scene, accounted), missing=0)
     total = np.zeros(count)
-    for stack, function, ms in _summed(at, on.of_line[parts.line], parts.step_ms, count):
+    for stack, function, ms in _summed(at, on.of_line[parts.line], parts.step_ms):
         total[list({one for one, _ in on.stacks[stack]} | {function})] += ms
     found = [
         Function(file, name, float(own[number]), float(total[number]))
@@ -79,7 +80,7 @@ def calls_of_lines(scene: Scene, accounted: Account, graph: Nodes, on: Stacks | 
         (nodes, made, lines, each),
         (unused, made[graph.is_unused], lines[graph.is_unused], each[graph.is_unused]),
     ):
-        for stack, own, amount in _summed(at, of, weight, count):
+        for stack, own, amount in _summed(at, of, weight):
             below = {line for _, line in on.stacks[stack]} - {0, own}  # ``own`` is already counted
             column[list(below)] += amount
     return Calls(
@@ -88,11 +89,11 @@ def calls_of_lines(scene: Scene, accounted: Account, graph: Nodes, on: Stacks | 
     )
 
 
-def _summed(at: Ints, numbers: Ints, weight: Floats, count: int) -> list[tuple[int, int, float]]:
-    """``(stack, number, sum of weights)`` for each pair that occurs. ``count``: how many numbers exist."""
-    keys, which = np.unique(at * count + numbers, return_inverse=True)
-    sums = np.bincount(which, weights=weight, minlength=len(keys))
-    return [(*divmod(key, count), one) for key, one in zip(keys.tolist(), sums.tolist(), strict=True)]
+def _summed(at: Ints, numbers: Ints, weight: Floats) -> list[tuple[int, int, float]]:
+    """``(stack, number, sum of weights)`` for each pair that occurs."""
+    keys, which = grouped((at, numbers))
+    sums = np.bincount(which, weights=weight, minlength=keys.shape[1])
+    return list(zip(*keys.tolist(), sums.tolist(), strict=True))
 
 
 def _cause(scene: Scene, accounted: Account) -> Ints:

@@ -44,16 +44,9 @@ def kernel_table(scene: Scene, kernel_ms: Floats) -> dict[int, list[Kernel]]:
     trace, kernels, of = scene.trace, scene.trace.kernels, scene.shares
     seen = scene.inside(kernels.start_ns[of.kernel], kernels.end_ns[of.kernel])
     rows = of.kernel[seen]
-    columns = np.stack(
-        [
-            of.line[seen],
-            of.phase[seen],
-            kernels.name[rows],
-            kernels.kind[rows],
-            kernels.shape[rows],
-        ]
+    keys, inverse = grouped(
+        (of.line[seen], of.phase[seen], kernels.name[rows], kernels.kind[rows], kernels.shape[rows])
     )
-    keys, inverse = grouped(columns)
     size = keys.shape[1]
     count = np.bincount(inverse, weights=of.weight[seen], minlength=size) / trace.steps
     time = np.bincount(inverse, weights=kernel_ms[rows] * of.weight[seen], minlength=size)

@@ -8,6 +8,7 @@ from warpline.attribution.accounting import Account
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import union
 from warpline.model.profile import Mark
+from warpline.trace import nest
 from warpline.trace.columns import Bools, Ints, Trace
 
 #: Made by torch or by the runner, not by the user.
@@ -81,7 +82,8 @@ def loader_spans(trace: Trace, thread: int) -> tuple[Ints, Ints]:
 
 def inside(start: Ints, end: Ints, time: Ints) -> Bools:
     """Which moments are in one of the disjoint sorted spans."""
-    at = np.searchsorted(start, time, "right") - 1
-    covered: Bools = at >= 0
-    covered[covered] = time[covered] < end[at[covered]]
+    if not len(start):
+        return np.zeros(len(time), bool)
+    at = nest.latest(start, time)
+    covered: Bools = (at >= 0) & (time < end[at])
     return covered

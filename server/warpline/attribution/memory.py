@@ -38,7 +38,7 @@ def lives(trace: Trace) -> Lives:
     memory = trace.memory
     rows = np.flatnonzero(memory.on_device if trace.on_gpu else ~memory.on_device)
     time, size, address = memory.time_ns[rows], memory.bytes[rows], memory.address[rows]
-    by = np.lexsort((np.arange(len(rows)), address, memory.device[rows]))
+    by = _by_address(memory.device[rows], address)
     freed = np.full(len(rows), np.iinfo(np.int64).max)
     this, following = by[:-1], by[1:]
     ends = (address[this] == address[following]) & (size[this] > 0)
@@ -111,3 +111,10 @@ def _kept(trace: Trace, table: LineTable, time: Ints, line: Ints, size: Ints) ->
     )
     median: Floats = np.median(sums.reshape(len(ends), len(table)), axis=0)
     return median
+
+
+def _by_address(device: Ints, address: Ints) -> Ints:
+    """Permutation that sorts by device, then address; equal ones keep their order, which is that of time."""
+    if bool((device == device[:1]).all()):
+        return np.argsort(address, kind="stable")
+    return np.lexsort((address, device))

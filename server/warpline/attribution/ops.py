@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from warpline.attribution.accounting import Account
 from warpline.attribution.flops import bytes_of, flops_of
@@ -12,6 +16,7 @@ from warpline.model.profile import Op
 from warpline.trace.columns import OP, Bools, Floats, Ints, Trace, take
 
 MOST_OPS_A_LINE = 96
+DENSE = 2  # places for each row, up to which a table is quicker than sorting
 
 
 def outer_ops(trace: Trace, placed: Placed) -> Bools:
@@ -56,16 +61,9 @@ def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
     rows = np.flatnonzero((host.kind == OP) & scene.inside(host.start_ns, host.end_ns))
     outer = outer_ops(trace, placed)
     device_ms = device_ms_of(trace, accounted.op_ms, accounted.kernel_ms)
-    columns = np.stack(
-        [
-            placed.line[rows],
-            placed.phase[rows],
-            host.name[rows],
-            host.signature[rows],
-            outer[rows],
-        ]
+    keys, inverse = grouped(
+        (placed.line[rows], placed.phase[rows], host.name[rows], host.signature[rows], outer[rows])
     )
-    keys, inverse = grouped(columns)
     size = keys.shape[1]
     count = np.bincount(inverse, minlength=size) / trace.steps
     device = np.bincount(inverse, weights=device_ms[rows], minlength=size)
@@ -99,12 +97,14 @@ def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
     return out
 
 
-def grouped(columns: Ints) -> tuple[Ints, Ints]:
-    """The distinct columns of a table of small numbers, and for each column which of them it is.
+def grouped(columns: Sequence[NDArray[np.integer[Any] | np.bool_]]) -> tuple[Ints, Ints]:
+    """The distinct rows of columns of small numbers (each a column of the result), and for each row which of
+    them it is.
 
-    As ``np.unique(columns, axis=1, return_inverse=True)``, on one packed integer: far faster.
+    As ``np.unique(np.stack(columns), axis=1, return_inverse=True)``, on one packed integer: far faster.
     """
-    packed = np.zeros(columns.shape[1], np.int64)
+    count = len(columns[0])
+    packed = np.zeros(count, np.int64)
     room = 1
     for column in columns:
         size = int(column.max(initial=0)) + 1
@@ -113,9 +113,16 @@ def grouped(columns: Ints) -> tuple[Ints, Ints]:
             room = len(packed) + 1
         packed = packed * size + column
         room *= size
+    if room <= DENSE * count:  # a table with a place for each possible number is quicker than sorting
+        example = np.full(room, -1, np.int64)
+        example[packed] = np.arange(count)
+        met = np.flatnonzero(example >= 0)
+        number = np.empty(room, np.int64)
+        number[met] = np.arange(len(met))
+        return np.stack([column[example[met]] for column in columns]), number[packed]
     by = np.argsort(packed, kind="stable")
     first = np.ones(len(by), bool)
     first[1:] = packed[by[1:]] != packed[by[:-1]]
     inverse = np.empty(len(by), np.int64)
     inverse[by] = np.cumsum(first) - 1
-    return columns[:, by[first]], inverse
+    return np.stack([column[by[first]] for column in columns]), inverse

@@ -90,6 +90,8 @@ def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
     """The library line that each thread is at: the last one since the user's line record ``record``; 0:
     none."""
     of = trace.inside
+    if not len(of.time_ns):
+        return np.zeros(len(time_ns), np.int64)
     at = nest.last_before(of.thread, of.time_ns, thread, time_ns)
     since = take(trace.records.time_ns, record, missing=0)
     return np.where(take(of.time_ns, at) >= since, take(of.location, at), 0)

@@ -17,10 +17,12 @@ from warpline.trace.columns import Bools, Floats, Ints, Trace
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """``placed``: the line that caused each host event, by number in ``table``."""
+    """``placed``: the line that caused each host event, by number in ``table``. ``changes``: when another
+    host event becomes the innermost one of its thread, see ``nest.innermost``."""
 
     table: LineTable
     placed: Placed
+    changes: tuple[Ints, Ints, Ints]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ class Scene:
 def locate(trace: Trace) -> Located:
     """The line of each host event of a trace."""
     table = line_table(trace.locations, (*trace.facts.compiled_kernels, *trace.facts.captured_graphs))
-    return Located(table, place(trace, table))
+    host = trace.host
+    changes = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
+    return Located(table, place(trace, table), changes)
 
 
 def scene(trace: Trace, located: Located) -> Scene:
@@ -79,7 +83,7 @@ def scene(trace: Trace, located: Located) -> Scene:
         step_ms,
         profiled_ms,
         overhead(trace, step_ms * 1e6, window),
-        timelines(trace, table, placed, window),
+        timelines(trace, table, placed, window, located.changes),
         shares(trace, table, placed),
         _under(trace, table),
     )

@@ -41,10 +41,14 @@ class Pieces:
         )  # fmt: skip
 
 
-def timelines(trace: Trace, table: LineTable, placed: Placed, window: tuple[int, int]) -> list[Pieces]:
-    """One for each thread; each covers ``window`` without gaps."""
-    host = trace.host
-    changed = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
+def timelines(
+    trace: Trace,
+    table: LineTable,
+    placed: Placed,
+    window: tuple[int, int],
+    changed: tuple[Ints, Ints, Ints],
+) -> list[Pieces]:
+    """One for each thread; each covers ``window`` without gaps. ``changed``: see ``nest.innermost``."""
     bounds = np.searchsorted(changed[0], np.arange(len(trace.threads) + 1)).tolist()
     return [
         _timeline(trace, (table, placed), thread, (changed[1][low:high], changed[2][low:high]), window)
@@ -75,15 +79,18 @@ def _timeline(
     inside = inside_at(trace, np.full(len(start), thread), start, record)
     itself = (op >= 0) & ~python_inside(trace, record, take(placed.record, op))
     line = np.where(itself, take(placed.line, op), line)
-    inside = np.where(itself, take(placed.inside, op), inside)
+    if len(trace.inside.time_ns):
+        inside = np.where(itself, take(placed.inside, op), inside)
     working = itself & (take(host.kind, op) == OP)
-    calls = placed.calls
+    calls, pieces = placed.calls, Pieces(start, end, op, line, working, inside)
+    if not calls.groups:
+        return pieces
     group = take(calls.of_event, op)
     if trace.on_gpu:  # else the regions themselves compute
         preparing = calls.next_group(op, start)
         group = np.where(preparing >= 0, preparing, group)
     group = np.where(itself, group, -1)
-    return _among_lines(Pieces(start, end, op, line, working, inside), group, calls.groups)
+    return _among_lines(pieces, group, calls.groups)
 
 
 def _among_lines(pieces: Pieces, group: Ints, groups: tuple[Group, ...]) -> Pieces:
@@ -109,14 +116,14 @@ def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
     part."""
     if not len(pieces) or not len(start):
         return pieces.take(np.zeros(0, np.int64)), np.zeros(0, np.int64)
-    cuts = distinct(pieces.start_ns, pieces.end_ns[-1:], start, end)
-    low, high = cuts[:-1], cuts[1:]
-    span = np.searchsorted(start, low, "right") - 1
-    piece = np.searchsorted(pieces.start_ns, low, "right") - 1
-    kept = (span >= 0) & (piece >= 0) & (low < end[span]) & (low < pieces.end_ns[piece])
-    part = pieces.take(piece[kept])
-    cut = Pieces(low[kept], high[kept], part.op, part.line, part.working, part.inside)
-    return cut, span[kept]
+    first = np.maximum(np.searchsorted(pieces.start_ns, start, "right") - 1, 0)
+    count = np.maximum(np.searchsorted(pieces.start_ns, end) - first, 0)
+    span = np.repeat(np.arange(len(start)), count)
+    part = pieces.take(np.arange(len(span)) + np.repeat(first - (np.cumsum(count) - count), count))
+    low, high = np.maximum(part.start_ns, start[span]), np.minimum(part.end_ns, end[span])
+    kept = high > low
+    cut = Pieces(low, high, part.op, part.line, part.working, part.inside)
+    return (cut, span) if kept.all() else (cut.take(kept), span[kept])
 
 
 def distinct(*sorted_runs: Ints) -> Ints:

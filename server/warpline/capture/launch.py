@@ -29,6 +29,7 @@ def capture(
     cancelled: threading.Event | None = None,
     *,
     on_ready: Callable[[Path], None] | None = None,
+    on_pause: Callable[[Path, int], None] | None = None,
     stdin: int | None = None,
     output: int = 2,
     interrupted_s: float | None = None,
@@ -38,6 +39,8 @@ def capture(
     ``on_ready`` is called with the folder as soon as the run is complete. The script may still be ending
     then (with ``whole_run`` it has ended). If the script fails after that, the manifest gets a note. If a
     rank dies, the run has what the other ranks wrote.
+    ``on_pause`` is called when a long capture pauses, with the trace and how many bytes of it stay as they
+    are.
     ``stdin`` (a file descriptor; None is an empty input) and ``output`` (a file descriptor for the script's
     standard output and error) are passed to the target. ``interrupted_s``: seconds that it may take to end
     when it is cancelled (None: ``INTERRUPTED_S``).
@@ -80,7 +83,7 @@ def capture(
                 Target(request, control, stdin=read, output=output, interrupted_s=patience_s) as target,
             ):
                 try:
-                    outcome = target.follow(say, cancel, ready)
+                    outcome = target.follow(say, cancel, ready, on_pause)
                 except Problem as why:
                     if not tries.forgives(why):
                         raise

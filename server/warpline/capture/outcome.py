@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from warpline.model import units
-from warpline.wire.messages import Ended, Looked
+from warpline.wire.messages import Ended, Looked, Replaced
 from warpline.wire.run import Manifest, Request
 
 #: If child processes used at least this share of the run's time as CPU time, they did most of the work.
@@ -27,6 +27,13 @@ class Outcome:
     replaced: str = ""  # the program that a process of it became by os.exec…; it is not measured
     stepped: bool = False  # a step was seen, even if the runner could not say how many
     compiling: bool = False  # its last message says that it compiles
+
+    def hear(self, message: Looked | Replaced) -> None:
+        """Keep what a process told of its loops, or which program it became."""
+        if isinstance(message, Looked):
+            self.looked = message
+        else:
+            self.replaced = message.program
 
     @property
     def last(self) -> Ended:

@@ -25,8 +25,8 @@ from warpline.capture.turn import ResumeFifo
 from warpline.model.problem import Problem
 from warpline.wire import stages
 from warpline.wire.control import Control
-from warpline.wire.messages import Compiling, Ended, Failed, Looked, Progress, Ready, Replaced
-from warpline.wire.run import Request
+from warpline.wire.messages import Compiling, Ended, Failed, Looked, Pausing, Progress, Ready, Replaced
+from warpline.wire.run import TRACE, Request
 
 BOOT = Path(__file__).parent / "runner" / "boot.py"
 ENDING_S = 20.0  # how long a script may take to end after it was asked to
@@ -133,8 +133,10 @@ class Target:
         on_progress: Callable[[Progress], None],
         cancelled: threading.Event,
         on_ready: Callable[[], None],
+        on_pause: Callable[[Path, int], None] | None = None,
     ) -> Outcome:
         """Pass progress on until the target has ended; call ``on_ready`` once all ranks have written.
+        ``on_pause`` gets the trace, and what ``Pausing`` tells of it.
 
         Also returns ``ENDING_S`` after the last rank has written, if other ranks do not write, and at the
         request's timeout.
@@ -172,15 +174,15 @@ class Target:
                 outcome.compiling = message.begun
                 if outcome.compiling:
                     on_progress(Progress(stage, 0, None, "compiling"))
+            elif isinstance(message, Pausing) and on_pause is not None:
+                on_pause(Path(self.control.folder) / TRACE, message.written)
             elif isinstance(message, Failed):
                 problem = problem or Problem(message.message, message.status)
                 clock.end_within(ENDING_S)
             elif isinstance(message, Ended) and (heard.rank == 0 or not message.clean):
                 outcome.ended = message
-            elif isinstance(message, Looked):
-                outcome.looked = message
-            elif isinstance(message, Replaced):
-                outcome.replaced = message.program
+            elif isinstance(message, (Looked, Replaced)):
+                outcome.hear(message)
             elif isinstance(message, Ready):
                 ready.add(heard.rank)
                 clock.end_within(ENDING_S)  # it has waited for the others: a missing rank will not write

@@ -31,6 +31,9 @@ class Places:
     of_location: Ints  # number of each entry of ``trace.locations``
     lines: Sequence[tuple[str, int]]  # (file, line) of each number
     around: Around | None = None  # the enclosing calls of each host event, if already computed
+    changes: tuple[Ints, Ints, Ints] | None = (
+        None  # of the innermost host event, likewise (``nest.innermost``)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
     """The captured steps as host segments and their kernels, times in ns."""
     low, high = trace.window_ns
     host, kernels = trace.host, trace.kernels
-    bounds, span = _moments(trace, low, high)
+    bounds, span = _moments(trace, low, high, places.changes)
     start, duration = bounds[:-1], np.diff(bounds).astype(np.float64)
     records = _of_main(trace)
     placed = places.of_host
@@ -111,7 +114,7 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
     copies = np.zeros(len(start), bool)
     copies[segment[copy]] = True
     starts = np.array([begin for begin, _ in trace.manifest.captured] or [low], np.int64)
-    step = np.maximum(np.searchsorted(starts, start, "right") - 1, 0)
+    step = np.maximum(nest.latest(starts, start), 0)
     return Timeline(
         start_ns=start,
         host_ns=duration,
@@ -145,11 +148,13 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
     )
 
 
-def _moments(trace: Trace, low: int, high: int) -> tuple[Ints, Ints]:
+def _moments(trace: Trace, low: int, high: int, changes: tuple[Ints, Ints, Ints] | None) -> tuple[Ints, Ints]:
     """Sorted times at which the innermost host event changes, and that event from each of them on (but the
     last)."""
     host = trace.host
-    thread, when, span = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
+    thread, when, span = changes or nest.innermost(
+        host.thread, host.start_ns, host.end_ns, host.depth, host.parent
+    )
     marks = trace.marks
     records = _of_main(trace)[0]
     steps = np.array([edge for pair in trace.manifest.captured for edge in pair], np.int64)
@@ -157,12 +162,13 @@ def _moments(trace: Trace, low: int, high: int) -> tuple[Ints, Ints]:
     every = np.sort(every[(every >= low) & (every <= high)], kind="stable")  # by merging sorted runs
     bounds = every[np.flatnonzero(np.diff(every, prepend=low - 1))]  # np.unique hashes: far slower
     start = bounds[:-1]
-    found = np.full(len(start), -1, np.int64)
+    found: Ints | None = None
     others = [one for one in np.flatnonzero(np.bincount(thread)).tolist() if one != trace.main]
     for one in (trace.main, *others):  # the main thread's own work first
-        mine = thread == one
-        at = np.searchsorted(when[mine], start, "right") - 1
-        found = np.where(found >= 0, found, take(span[mine], at))
+        mine = slice(*np.searchsorted(thread, [one, one + 1]).tolist())
+        now = take(span[mine], np.searchsorted(when[mine], start, "right") - 1)
+        found = now if found is None else np.where(found >= 0, found, now)
+    assert found is not None
     return bounds, found
 
 
@@ -177,8 +183,7 @@ def _of_main(trace: Trace) -> tuple[Ints, Ints]:
 
 
 def _last(times: Ints, start: Ints) -> Ints:
-    found: Ints = np.searchsorted(times, start, "right") - 1
-    return found
+    return nest.latest(times, start)
 
 
 def _inside(trace: Trace, start: Ints) -> Bools:
@@ -186,6 +191,8 @@ def _inside(trace: Trace, start: Ints) -> Bools:
     marks = trace.marks
     loads = trace.names.mask(*_LOADER_MARKS)
     chosen = (marks.thread == trace.main) & loads[marks.name]
+    if not chosen.any():
+        return np.zeros(len(start), bool)
     begun = np.searchsorted(np.sort(marks.start_ns[chosen]), start, "right")
     ended = np.searchsorted(np.sort(marks.end_ns[chosen]), start, "right")
     inside: Bools = begun > ended

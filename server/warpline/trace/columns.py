@@ -22,12 +22,17 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 OP, RUNTIME = 0, 1
+_MANY = 4  # times as many rows as the column is long, from which on it is quicker to copy the column
 KERNEL, COPY, SET, COMMUNICATION = 0, 1, 2, 3
 
 
 def take(column: NDArray[Any], rows: Ints, missing: Any = -1) -> NDArray[Any]:
     """``column[rows]``, and ``missing`` where a row is -1. This works for an empty ``column`` too."""
-    return np.append(column, np.array(missing, column.dtype))[rows]
+    if not len(column) or len(rows) > _MANY * len(column):
+        return np.append(column, np.array(missing, column.dtype))[rows]
+    found = column[rows]
+    found[rows < 0] = missing
+    return found
 
 
 @dataclass(frozen=True, slots=True)

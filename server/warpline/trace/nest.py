@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from warpline.trace.columns import Bools, Ints, take
+from warpline.trace.columns import Bools, Ints
 
 _FEW = 8  # times as many sorted moments to look up: it is quicker to look up where the few lie among them
 
@@ -106,11 +106,11 @@ def covering(spans: tuple[Ints, Ints, Ints], parent: Ints, thread: Ints, time: I
     """
     of_thread, start, end = spans
     at = last_before(of_thread, start, thread, time)
-    while True:
-        over = (at >= 0) & (take(end, at) <= time)
-        if not over.any():
-            return at
+    over = np.flatnonzero(at >= 0)
+    while len(over := over[end[at[over]] <= time[over]]):
         at[over] = parent[at[over]]
+        over = over[at[over] >= 0]
+    return at
 
 
 def last_before(of_thread: Ints, when: Ints, thread: Ints, time: Ints) -> Ints:

@@ -6,16 +6,11 @@ cut or malformed, one process reads the whole trace, and handles the damage.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
@@ -23,7 +18,7 @@ from warpline.model.problem import Problem
 from warpline.trace import decode, scan
 from warpline.trace.decode import Chrome, Damage, Part, Unclean
 from warpline.trace.events import Tables
-from warpline.trace.sent import received, sent
+from warpline.trace.readers import Reader
 from warpline.trace.unpack import is_packed
 from warpline.wire.processors import cores
 
@@ -31,33 +26,26 @@ from warpline.wire.processors import cores
 PART = 24 << 20
 SMALLEST = 4 * PART  # bytes of a file. Starting a process takes 0.17 s, in which one reads 40 MB
 MOST_PROCESSES = 8  # with more, merging takes longer than reading
-#: Time limit for the children: ``LIMIT_S`` seconds, and one more for every ``SLOWEST`` bytes of the file. A
+#: Time limit for the processes: ``LIMIT_S`` seconds, and one more for every ``SLOWEST`` bytes of the file. A
 #: slow disk takes far less.
 LIMIT_S, SLOWEST = 60.0, 1 << 20
-END_S = 10.0  # for a child that was killed to be gone
-#: Of a child. OpenBLAS would start a thread for every core. glibc would return each piece's memory to the
-#: system, and touching new memory takes a tenth of a child's time.
-_ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
-    "MALLOC_TOP_PAD_": str(16 << 20),
-}
 _WINDOW = 1 << 16  # bytes in which the end of an event is looked for
-_LENGTH = 8  # bytes before each answer
-#: The child imports from our own modules' folders, and never from the working folder.
-_CHILD = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
-    "from warpline.trace.ranges import answer; answer(sys.argv[2], json.loads(sys.argv[3]))"
-)
+#: Why the parts of a trace cannot be read by themselves. The last three: the answer of a process begins with
+#: what another module printed.
+ERRORS: tuple[type[Exception], ...] = (
+    OSError, Problem, Unclean, msgspec.MsgspecError, MemoryError, OverflowError,
+)  # fmt: skip
 
 
-def tables_of(path: Path, processes: int | None = None) -> tuple[Tables, Chrome, list[str]]:
+def tables_of(
+    path: Path, processes: int | None = None, found: tuple[Tables, Chrome] | None = None
+) -> tuple[Tables, Chrome, list[str]]:
     """The events of a trace, the rest of the file, and notes on parts that could not be read.
 
-    Raises Problem. ``processes``: how many may read it at once; None: one for each core.
+    Raises Problem. ``processes``: how many may read it at once; None: one for each core. ``found``: the first
+    two, if they were read before.
     """
-    found = together(path, cores() if processes is None else processes)
+    found = found or together(path, cores() if processes is None else processes)
     if found is not None:
         return *found, Damage(left_out=found[0].left_out).notes()
     tables = Tables()
@@ -75,20 +63,24 @@ def together(path: Path, processes: int) -> tuple[Tables, Chrome] | None:
         parts = split(path)
         if len(parts) < 2:
             return None
-        with _children(path, parts, min(processes, MOST_PROCESSES, len(parts))) as children:
-            return merged([children[at % len(children)] for at in range(len(parts))])
-    except (OSError, Problem, Unclean, msgspec.MsgspecError, MemoryError, OverflowError):
-        return None  # the last three: a child's output begins with what another module printed
+        with _started(min(processes, MOST_PROCESSES, len(parts))) as readers:
+            return merged(Tables(), read(path, parts, readers))
+    except ERRORS:
+        return None
 
 
-def split(path: Path) -> list[Part]:
-    """Parts of about ``PART`` bytes, which end where events seem to end; [] if no such ends are found."""
+def split(path: Path, begin: int = 0) -> list[Part]:
+    """Parts of about ``PART`` bytes, which end where events seem to end; [] if no such ends are found.
+
+    ``begin``: where an event begins, if those before it are not wanted.
+    """
     head, size = decode.head_of(path), path.stat().st_size
-    bounds: list[int] = [len(head)]
+    begin = begin or len(head)
+    bounds: list[int] = [begin]
     with path.open("rb") as file:
         if file.read(len(head)) != head:  # a bare list of events
             return []
-        for at in range(len(head) + PART, size - PART // 2, PART):
+        for at in range(begin + PART, size - PART // 2, PART):
             file.seek(at)
             found = scan.first_end(file.read(_WINDOW))
             if found is None:
@@ -101,72 +93,54 @@ def split(path: Path) -> list[Part]:
 
 
 @contextmanager
-def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO[bytes]]]:
-    """Start ``count`` processes. The output of each has the answers for every ``count``-th part, in order.
-    They are killed when the block ends, and at the latest after the time limit."""
-    own = str(Path(__file__).resolve().parents[2])
-    others = (one for one in sys.path if isinstance(one, str) and one not in ("", str(Path.cwd())))
-    folders = json.dumps([own, *others])  # scripts put paths of pathlib there, which Python passes over
-    environment = {**os.environ, **_ENVIRONMENT}
-    started: list[subprocess.Popen[bytes]] = []
+def _started(count: int) -> Iterator[list[Reader]]:
+    """Start ``count`` processes, which are ended with the block."""
+    with ExitStack() as ended:
+        readers = []
+        for _ in range(count):
+            readers.append(Reader())
+            ended.callback(readers[-1].end)
+        yield readers
 
-    def end() -> None:
-        for child in started:
-            child.kill()
 
-    limit = threading.Timer(LIMIT_S + path.stat().st_size / SLOWEST, end)
+def read(
+    path: Path, parts: Sequence[Part], readers: Sequence[Reader]
+) -> Iterator[tuple[Tables, Chrome | None]]:
+    """What each of ``parts`` has, in their order; ``readers`` are asked in turns. Those are killed if they do
+    not answer within the time limit. Raises what ``Reader`` raises."""
+    ahead = 2 * len(readers)
+
+    def late() -> None:
+        for reader in readers:
+            reader.kill()
+
+    with limited(path, late):
+        for at, part in enumerate(parts[:ahead]):
+            readers[at % len(readers)].ask(path, part)
+        for at in range(len(parts)):
+            found = readers[at % len(readers)].answer()
+            if at + ahead < len(parts):
+                readers[at % len(readers)].ask(path, parts[at + ahead])
+            yield found
+
+
+@contextmanager
+def limited(path: Path, late: Callable[[], None]) -> Iterator[None]:
+    """Call ``late`` if the block takes longer than reading ``path`` may take."""
+    limit = threading.Timer(LIMIT_S + path.stat().st_size / SLOWEST, late)
     limit.daemon = True
+    limit.start()
     try:
-        for first in range(count):
-            mine = json.dumps(parts[first::count])
-            command = [sys.executable, "-I", "-c", _CHILD, folders, str(path), mine]
-            started.append(
-                subprocess.Popen(
-                    command,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
-        limit.start()
-        yield [child.stdout for child in started if child.stdout is not None]
+        yield
     finally:
         limit.cancel()
-        end()
-        for child in started:
-            if child.stdout is not None:
-                child.stdout.close()
-            with contextlib.suppress(
-                subprocess.TimeoutExpired
-            ):  # it hangs in the kernel: a dead network disk
-                child.wait(END_S)
 
 
-def answer(path: str, parts: Sequence[Sequence[int]], out: IO[bytes] | None = None) -> None:
-    """Runs in a child process: decode ``parts`` (fields of :class:`Part`) and write the tables of each to
-    ``out``, which is standard output by default. Ends early if a part is not clean."""
-    out = out or sys.stdout.buffer
-    with decode.collector_paused(), contextlib.suppress(Unclean, OSError):
-        for part in parts:
-            tables = Tables()
-            chrome = decode.decode_cleanly(Path(path), Part(*part), tables.take)
-            data = sent(tables, chrome)
-            out.write(len(data).to_bytes(_LENGTH, "little"))
-            out.write(data)
-            out.flush()
-
-
-def merged(answers: Sequence[IO[bytes]]) -> tuple[Tables, Chrome]:
-    """Merge the tables of all parts. ``answers``: the files to read the answers from. Raises Unclean if one
-    is missing."""
-    whole, rest = Tables(), Chrome()
-    for file in answers:
-        length = int.from_bytes(file.read(_LENGTH), "little")
-        data = file.read(length) if length else b""
-        if not length or len(data) < length:
-            raise Unclean("a process ended")
-        tables, chrome = received(data)
+def merged(whole: Tables, answers: Iterable[tuple[Tables, Chrome | None]]) -> tuple[Tables, Chrome]:
+    """``whole`` with the tables of the parts that come after it, and the rest of the file. Raises Unclean if
+    these are too many events."""
+    rest = Chrome()
+    for tables, chrome in answers:
         whole.extend(tables)
         if sum(map(len, whole.of.values())) > decode.MOST_EVENTS:
             raise Unclean("too many events")

@@ -13,6 +13,7 @@ import numpy as np
 from warpline import packed, runs
 from warpline.model.problem import Problem
 from warpline.trace import build, contradictions
+from warpline.trace.ahead import Ahead
 from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.drivers import in_turn, with_drivers
@@ -44,17 +45,19 @@ class Parts:
     inside: Pairs = NO_PAIRS
 
 
-def read(run: Path, processes: int | None = None) -> Trace:
+def read(run: Path, processes: int | None = None, ahead: Ahead | None = None) -> Trace:
     """Everything in the run folder ``run``, linked. Raises Problem if it is not a complete run.
 
-    ``processes``: how many may read it at once; None: one for each core.
+    ``processes``: how many may read it at once; None: one for each core. ``ahead``: what was read of it while
+    the script ran.
     """
     manifest = runs.manifest(run)
     facts = runs.facts(run)
     locations = runs.read(run, LOCATIONS, Locations)
     sources = runs.sources(run)
     with collector_paused():
-        tables, chrome, notes = tables_of(runs.part(run, TRACE), processes)
+        path = runs.part(run, TRACE)
+        tables, chrome, notes = tables_of(path, processes, ahead.tables(path) if ahead is not None else None)
         threads = len(locations.threads)
         lines, odd = pairs(runs.part(run, LINES), threads, len(locations.locations))
         if odd:

@@ -36,6 +36,13 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Pausing:
+    """The profiler is being stopped, and nothing is measured until what it recorded is written."""
+
+    written: int  # bytes of the trace from earlier pauses, up to the end of its last event
+
+
+@dataclass(frozen=True)
 class Ready:
     """Everything that was asked for has been written by this rank."""
 
@@ -84,12 +91,13 @@ class Replaced:
     program: str
 
 
-Message = Union[Progress, Compiling, Failed, Ready, Ended, Looked, Replaced]  # noqa: UP007 - Python 3.9
+Message = Union[Progress, Compiling, Failed, Pausing, Ready, Ended, Looked, Replaced]  # noqa: UP007 - Python 3.9
 
 EVENTS: dict[str, type[Message]] = {
     "progress": Progress,
     "compiling": Compiling,
     "problem": Failed,
+    "pausing": Pausing,
     "ready": Ready,
     "ended": Ended,
     "looked": Looked,

@@ -46,6 +46,12 @@ def append(path: str, later: str, earlier_us: int, part: int) -> int:
     return size
 
 
+def events_end(path: str) -> int:
+    """The position behind the last event of the trace in ``path``. Raises OSError."""
+    with open(path, "rb") as file:
+        return _list_end(file)
+
+
 def _moved(met: re.Match[bytes], earlier_us: int, arrows: int) -> bytes:
     by = arrows if met[1] == b'"id": ' else -earlier_us
     return met[1] + b"%d" % (int(met[2]) + by)

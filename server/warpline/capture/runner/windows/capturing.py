@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from time import time_ns
 
+from ....wire.messages import Pausing
 from ....wire.stages import CAPTURING
 from .. import ranks
 from ..device import kinds
@@ -93,6 +95,8 @@ class Capture(Stage):
             self.queued.stop()
             ranks.writes(session.control)  # stopping the profiler takes long
         over = self._before() + done >= self.wanted
+        if done == wanted and (self.before or not over):
+            self._tell()
         if done == wanted and not (session.recorder.holds(over) and self._small_enough()):
             session.observers.garbage.stop()
             self.rest(self.all_threads)
@@ -115,6 +119,11 @@ class Capture(Stage):
         """All boundaries, without the pauses. Those of this recording are ``stamps``."""
         earlier_ns = self.session.recorder.earlier_ns
         return [*self.before, *(stamp - earlier_ns for stamp in stamps[bool(self.before) :])]
+
+    def _tell(self) -> None:
+        """What was written before can be read while the profiler is stopped."""
+        with contextlib.suppress(OSError):
+            self.session.pipe.send(Pausing(self.session.recorder.written()))
 
     def _pause(self, stamps: list[int]) -> None:
         """Write what was captured since the last pause, and go on one step later."""

@@ -21,7 +21,7 @@ from ..lines.checkpoints import Checkpoints, EngineThreads
 from ..lines.marks import LineMarks
 from ..waits.tracebacks import Tracebacks
 from ..waits.wakes import Wakes
-from .appended import append
+from .appended import append, events_end
 from .calibration import library_record_ns, line_record_ns
 from .noise import Quiet, without_complaint
 from .operatorcost import OperatorCost
@@ -222,6 +222,10 @@ class Recorder:
             return append(path, more, self.earlier_ns // 1000, len(self.before))
         self.recording.save(path)
         return os.path.getsize(path)
+
+    def written(self) -> int:
+        """Bytes of the trace that later recordings do not change; 0 if none was kept. Raises OSError."""
+        return events_end(os.path.join(self.control.folder, TRACE)) if self.before else 0
 
     def keep(self) -> None:
         """Make room for the recording that continues the capture. This one's trace is written."""
