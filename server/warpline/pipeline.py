@@ -142,24 +142,25 @@ def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, 
     others nothing. Raises Problem when ``path`` holds no trace that can be read.
     """
     from warpline.trace import foreign
-    from warpline.trace.ranges import SMALLEST
+    from warpline.trace.ranges import Pool
 
     made: list[tuple[Path, Report]] = []
     unread: list[Problem] = []
     where = folder if folder is not None else runs.runs_folder(Path.cwd())
     files = foreign.traces(path)
-    if files[0].stat().st_size >= SMALLEST:  # other processes read it: our own imports are done meanwhile
-        threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
-    for file in files:
-        run = runs.new_run(where)
-        try:
-            events = foreign.import_run(file, run)
-        except Problem as problem:
-            unread.append(problem)
-            continue
-        judging.judge(run, judging.read(run, None, events))
-        made.append((run, report_of(run)))
-        runs.pack(run)
+    with Pool() as pool:
+        if pool.prepare(files[0]):  # other processes read it: our own imports are done meanwhile
+            threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
+        for file in files:
+            run = runs.new_run(where)
+            try:
+                events = foreign.import_run(file, run, pool)
+            except Problem as problem:
+                unread.append(problem)
+                continue
+            judging.judge(run, judging.read(run, None, events))
+            made.append((run, report_of(run)))
+            runs.pack(run)
     if not made:
         raise unread[0]
     for one in unread:

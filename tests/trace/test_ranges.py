@@ -7,12 +7,15 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import environment
 from tests.trace.test_pieces import same
 from warpline import trace
 from warpline.trace import decode, ranges, readers
@@ -68,7 +71,7 @@ def together(path: Path, children: int = 3) -> tuple[Tables, Chrome]:
 
 def read(run: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     with monkeypatch.context() as patched:  # what it is compared with is read by one process
-        patched.setattr(ranges, "together", lambda path, _: together(path))
+        patched.setattr(ranges, "together", lambda path, *_: together(path))
         return trace.read(run)
 
 
@@ -166,6 +169,7 @@ def test_processes(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.process
 @pytest.mark.usefixtures("small_parts")
 def test_a_process_that_ends_costs_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "may_fork", lambda: False)
     monkeypatch.setattr(readers, "_CHILD", "import os; os._exit(1)")
     assert ranges.together(run / "trace.json", 2) is None
     assert dataclasses.astuple(trace.read(run, 2).manifest) == dataclasses.astuple(
@@ -176,8 +180,71 @@ def test_a_process_that_ends_costs_nothing(run: Path, monkeypatch: pytest.Monkey
 @pytest.mark.process
 @pytest.mark.usefixtures("small_parts")
 def test_a_process_that_hangs_is_ended(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "may_fork", lambda: False)
     monkeypatch.setattr(readers, "_CHILD", "import time; time.sleep(300)")
     monkeypatch.setattr(ranges, "LIMIT_S", 0.2)
     began = time.monotonic()
     assert ranges.together(run / "trace.json", 2) is None
     assert time.monotonic() - began < 100
+
+
+FORKING = """\
+import sys
+from pathlib import Path
+from warpline.trace import decode, ranges, readers
+decode.PIECE, ranges.PART, ranges.SMALLEST = 4001, 40_000, 40_000
+path = Path(sys.argv[1])
+with ranges.Pool() as pool:
+    assert pool.prepare(path) or ranges.cores() < 2
+    processes = [reader.process for reader in pool.started(2)]
+    assert {type(process) for process in processes} == {readers.Forked}
+    counts = []
+    for _ in range(2):
+        tables, rest = ranges.together(path, 2, pool)
+        counts.append([sum(map(len, tables.of.values())), rest.base_ns])
+    assert [reader.process for reader in pool.readers] == processes, "they read the next trace, too"
+    broken = path.with_name("broken.json")
+    data = path.read_bytes()
+    broken.write_bytes(data[: len(data) * 6 // 10])
+    assert ranges.together(broken, 2, pool) is None
+    assert pool.readers == []
+    again, _ = ranges.together(path, 2, pool)
+    last = pool.readers[0].process
+assert {process.poll() for process in processes} <= {0, -9}
+assert last.poll() == -9
+print(*counts, sum(map(len, again.of.values())), sep="\\n")
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere another process is started")
+@pytest.mark.usefixtures("small_parts")
+def test_copies_of_a_process_without_threads(run: Path, tmp_path: Path) -> None:
+    shutil.copy(run / "trace.json", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORKING, str(tmp_path / "trace.json")],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second, again = done.stdout.splitlines()
+    tables, rest = together(run / "trace.json")
+    count = sum(map(len, tables.of.values()))
+    assert first == second == str([count, rest.base_ns])
+    assert int(again) == count
+
+
+def test_a_process_with_threads_or_torch_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may hold a lock, which nobody would release in the copy."""
+    monkeypatch.setattr(readers.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(sys, "gettrace", lambda: None)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert readers.may_fork() == sys.platform.startswith("linux")
+    with monkeypatch.context() as patched:
+        patched.setattr(readers.threading, "active_count", lambda: 2)
+        assert not readers.may_fork()
+    monkeypatch.setitem(sys.modules, "torch", readers)
+    assert not readers.may_fork()

@@ -167,19 +167,19 @@ def forward_threads(tables: Tables, base_ns: int, host_columns: Host, threads: I
     nodes = np.flatnonzero(host_columns.forward_thread > 0)
     if not len(starts) or not len(ends) or not len(nodes):
         return {}
-    arrows = Interned()
-    begun, ended = arrows.numbers(starts.numbered("id")), arrows.numbers(ends.numbered("id"))
-    from_thread = np.full(len(arrows.index), -1, np.int64)
-    from_thread[begun] = renumbered([starts], "tid", threads)
-    known = from_thread[ended] >= 0
-    origin, time = from_thread[ended][known], spans([ends], base_ns)[0][known]
+    begun, ended = starts.column("id"), ends.column("id")
+    by = np.argsort(begun, kind="stable")
+    at = np.searchsorted(begun[by], ended, "right") - 1  # of several arrows with one number the last one
+    known = begun[by[at]] == ended
+    origin = renumbered([starts], "tid", threads)[by[at[known]]]
+    time = spans([ends], base_ns)[0][known]
     nodes = nodes[np.argsort(host_columns.start_ns[nodes], kind="stable")]
     at = np.minimum(np.searchsorted(host_columns.start_ns[nodes], time), len(nodes) - 1)
     met = host_columns.start_ns[nodes][at] == time
-    pairs, counts = np.unique(
-        np.stack([host_columns.forward_thread[nodes][at][met], origin[met]]), axis=1, return_counts=True
-    )
+    numbers, number = np.unique(host_columns.forward_thread[nodes][at][met], return_inverse=True)
+    count = len(threads.index)
+    pairs, counts = np.unique(number * count + origin[met], return_counts=True)
     best: dict[int, int] = {}
-    for column_at in np.argsort(counts, kind="stable").tolist():
-        best[int(pairs[0, column_at])] = int(pairs[1, column_at])
+    for pair in pairs[np.argsort(counts, kind="stable")].tolist():
+        best[int(numbers[pair // count])] = pair % count
     return best

@@ -43,8 +43,9 @@ def launches(kernels: Kernels, host: Host) -> list[str]:
             "their time is unattributed"
         )
     met, calls = np.unique(host.correlation[numbered(host)], return_counts=True)
+    met, calls = met[calls > 1], calls[calls > 1]
     wanted = np.isin(met, host.correlation[kernels.launch[kernels.launch >= 0]])
-    shared = int(calls[(calls > 1) & wanted].sum())
+    shared = int(calls[wanted].sum())
     if shared:
         notes.append(
             f"{shared} launches have the same number as another one: each kernel is attributed to the last "

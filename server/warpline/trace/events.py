@@ -6,6 +6,7 @@ pieces are small, and only their columns are kept.
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +32,7 @@ _OLD_MARKS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 TIMES = ("ts", "dur")
 NO_SIGNATURE = bytes(3)  # of an operator without inputs, see ``_signatures``
 LATEST_US = 4e15  # in the year 2096: nanoseconds of unix time fit in an int64
+LARGEST = 1 << 63  # more than an int64 holds
 FIRST = 64  # events that identify the trace
 _NUMBERS: dict[str, tuple[str, ...]] = {  # integer arguments of an event that are columns of their own
     "cpu_op": ("sequence", "forward_thread"),
@@ -112,11 +114,12 @@ class Table:
 
     def _take(self, events: list[Event]) -> None:
         self.length += len(events)
-        names = list(map(attrgetter("name"), events))
-        self._intern("name", names)
         self._intern_same("tid", list(map(attrgetter("tid"), events)))
         if self.category.startswith(ARROWS):
-            self._intern("id", list(map(attrgetter("id"), events)))
+            self.columns["id"].pieces.append(_ids(list(map(attrgetter("id"), events))))
+            return
+        names = list(map(attrgetter("name"), events))
+        self._intern("name", names)
         numbers = _NUMBERS.get(self.category)
         if numbers is None:
             return
@@ -226,6 +229,13 @@ def _renew(events: list[Event]) -> None:
         event.cat = MARKS if mark else OLD.get(event.cat, event.cat)
         if isinstance(event.tid, str) and event.tid.isdecimal():
             event.tid = int(event.tid)
+
+
+def _ids(values: list[Any]) -> Ints:
+    """Numbers of arrows, as a column. What is no number gets the same one each time, as :func:`_threads`."""
+    with contextlib.suppress(OverflowError):
+        return np.fromiter(_threads(values), np.int64, len(values))
+    return np.fromiter((int(value) % LARGEST for value in _threads(values)), np.int64, len(values))
 
 
 def _threads(values: list[Any]) -> list[int]:

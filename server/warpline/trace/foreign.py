@@ -34,7 +34,7 @@ from warpline.trace.exported import Export, Format, as_chrome
 from warpline.trace.frames import Frames
 from warpline.trace.keep import keep
 from warpline.trace.names import Names
-from warpline.trace.ranges import tables_of
+from warpline.trace.ranges import Pool, tables_of
 from warpline.trace.read import Pairs, Parts, assemble
 from warpline.wire.records import THREAD_SHIFT
 from warpline.wire.run import (
@@ -94,11 +94,11 @@ def read(path: Path, processes: int | None = None) -> Trace:
         return _doubted(assemble(_parts(chrome, tables, path), tables, chrome, notes))
 
 
-def import_run(path: Path, run: Path) -> Trace:
+def import_run(path: Path, run: Path, pool: Pool | None = None) -> Trace:
     """Make the run folder ``run`` from the trace file ``path``. As with any run, it is complete or absent.
 
-    ``path``: a Chrome trace, or an export in one of FORMATS. Returns the same as ``trace.read(run)``, so that
-    the run need not be read again. Raises Problem.
+    ``path``: a Chrome trace, or an export in one of FORMATS. ``pool``: processes that read. Returns the same
+    as ``trace.read(run)``, so that the run need not be read again. Raises Problem.
     """
     for each in FORMATS:
         if path.suffix in each.CONVERT:
@@ -112,7 +112,7 @@ def import_run(path: Path, run: Path) -> Trace:
             if export is not None:
                 (partial / TRACE).write_bytes(as_chrome(export))
             kept = beside.submit(keep, path, partial) if export is None else None
-            tables, chrome, notes = tables_of(path if export is None else partial / TRACE)
+            tables, chrome, notes = tables_of(path if export is None else partial / TRACE, pool=pool)
             parts = _parts(chrome, tables, path, export)
             trace = _doubted(assemble(parts, tables, chrome, notes))
             _write(replace(parts, manifest=trace.manifest), partial)

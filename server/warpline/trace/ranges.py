@@ -6,10 +6,11 @@ cut or malformed, one process reads the whole trace, and handles the damage.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -38,14 +39,17 @@ ERRORS: tuple[type[Exception], ...] = (
 
 
 def tables_of(
-    path: Path, processes: int | None = None, found: tuple[Tables, Chrome] | None = None
+    path: Path,
+    processes: int | None = None,
+    found: tuple[Tables, Chrome] | None = None,
+    pool: Pool | None = None,
 ) -> tuple[Tables, Chrome, list[str]]:
     """The events of a trace, the rest of the file, and notes on parts that could not be read.
 
     Raises Problem. ``processes``: how many may read it at once; None: one for each core. ``found``: the first
-    two, if they were read before.
+    two, if they were read before. ``pool``: processes that may be running already.
     """
-    found = found or together(path, cores() if processes is None else processes)
+    found = found or together(path, cores() if processes is None else processes, pool)
     if found is not None:
         return *found, Damage(left_out=found[0].left_out).notes()
     tables = Tables()
@@ -54,19 +58,62 @@ def tables_of(
     return tables, chrome, damage.notes()
 
 
-def together(path: Path, processes: int) -> tuple[Tables, Chrome] | None:
+def together(path: Path, processes: int, pool: Pool | None = None) -> tuple[Tables, Chrome] | None:
     """The events of the trace in ``path`` and the rest of the file, read by up to ``processes`` processes;
     None if one process has to read all of it."""
-    try:
-        if processes < 2 or not sys.executable or path.stat().st_size < SMALLEST or is_packed(path):
+    with contextlib.ExitStack() as ended:
+        try:
+            if not is_large(path, processes):
+                return None
+            parts = split(path)
+            if len(parts) < 2:
+                return None
+            pool = pool or ended.enter_context(Pool())
+            return merged(Tables(), read(path, parts, pool.started(min(processes, len(parts)))))
+        except ERRORS:
+            if pool is not None:
+                pool.end()
             return None
-        parts = split(path)
-        if len(parts) < 2:
-            return None
-        with _started(min(processes, MOST_PROCESSES, len(parts))) as readers:
-            return merged(Tables(), read(path, parts, readers))
-    except ERRORS:
-        return None
+
+
+def is_large(path: Path, processes: int) -> bool:
+    """Whether several of ``processes`` should read the file. Raises OSError."""
+    several = processes > 1 and bool(sys.executable)
+    return several and path.stat().st_size >= SMALLEST and not is_packed(path)
+
+
+class Pool:
+    """Processes that read traces, which are kept for the next one. Use as a context manager."""
+
+    def __init__(self) -> None:
+        self.readers: list[Reader] = []
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def prepare(self, path: Path) -> bool:
+        """Start them if several should read ``path``, before this process has other threads (``may_fork``).
+        Returns whether it did."""
+        with contextlib.suppress(OSError):
+            if is_large(path, cores()):
+                self.started(cores())
+        return bool(self.readers)
+
+    def started(self, count: int) -> list[Reader]:
+        """That many processes, fewer if they are too many. Raises OSError."""
+        count = min(count, MOST_PROCESSES)
+        while len(self.readers) < count:
+            self.readers.append(Reader())
+        return self.readers[:count]
+
+    def end(self) -> None:
+        """End all of them."""
+        for reader in self.readers:
+            reader.end()
+        self.readers = []
 
 
 def split(path: Path, begin: int = 0) -> list[Part]:
@@ -90,17 +137,6 @@ def split(path: Path, begin: int = 0) -> list[Part]:
     return [
         Part(begin, end, len(head) if end == size else 0) for begin, end in zip(begins, ends, strict=True)
     ]
-
-
-@contextmanager
-def _started(count: int) -> Iterator[list[Reader]]:
-    """Start ``count`` processes, which are ended with the block."""
-    with ExitStack() as ended:
-        readers = []
-        for _ in range(count):
-            readers.append(Reader())
-            ended.callback(readers[-1].end)
-        yield readers
 
 
 def read(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
+import warnings
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from warpline.trace import decode
 from warpline.trace.decode import Chrome, Part, Unclean
@@ -16,15 +21,17 @@ from warpline.trace.events import Tables
 from warpline.trace.sent import received, sent
 
 END_S = 10.0  # for a process that was killed to be gone
-#: OpenBLAS would start a thread for every core. glibc would return each piece's memory to the system, and
-#: touching new memory takes a tenth of the time.
-_ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
-    "MALLOC_TOP_PAD_": str(16 << 20),
-}
+#: glibc would return each piece's memory to the system, and touching new memory takes a tenth of the time.
+#: Its settings: the name in the environment, the number for ``mallopt``, the value.
+_MEMORY = (
+    ("MALLOC_MMAP_THRESHOLD_", -3, 32 << 20),
+    ("MALLOC_TRIM_THRESHOLD_", -1, 1 << 30),
+    ("MALLOC_TOP_PAD_", -2, 16 << 20),
+)
+#: OpenBLAS would start a thread for every core.
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", **{name: str(value) for name, _, value in _MEMORY}}
 _LENGTH = 8  # bytes before each answer
+_OPEN = Path("/proc/self/fd")  # descriptors of this process
 #: It imports from our own modules' folders, and never from the working folder.
 _CHILD = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
@@ -40,16 +47,7 @@ class Reader:
 
     def __init__(self) -> None:
         """Starts it. Raises OSError."""
-        own = str(Path(__file__).resolve().parents[2])
-        # Scripts put paths of pathlib there, which Python passes over.
-        others = (one for one in sys.path if isinstance(one, str) and one not in ("", str(Path.cwd())))
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _CHILD, json.dumps([own, *others])],
-            env={**os.environ, **_ENVIRONMENT},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        self.process = Forked() if may_fork() else _spawned()
 
     def ask(self, path: Path, part: Part) -> None:
         """Have a part decoded. Raises OSError if the process has ended."""
@@ -79,6 +77,86 @@ class Reader:
                     pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel: a dead network disk
             self.process.wait(END_S)
+
+
+def _spawned() -> subprocess.Popen[bytes]:
+    own = str(Path(__file__).resolve().parents[2])
+    # Scripts put paths of pathlib there, which Python passes over.
+    others = (one for one in sys.path if isinstance(one, str) and one not in ("", str(Path.cwd())))
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", _CHILD, json.dumps([own, *others])],
+        env={**os.environ, **_ENVIRONMENT},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def may_fork() -> bool:
+    """Whether a copy of this process can read: where no other thread may hold a lock, and nothing of the
+    user's was imported. That takes a few milliseconds; another process needs 0.17 s for its imports."""
+    alone = threading.active_count() == 1 and "torch" not in sys.modules
+    return sys.platform.startswith("linux") and alone and sys.gettrace() is None and _OPEN.is_dir()
+
+
+class Forked:
+    """A copy of this process that reads, with what is used here of ``subprocess.Popen``."""
+
+    def __init__(self) -> None:
+        """Raises OSError."""
+        asked_in, asked_out = os.pipe()
+        answer_in, answer_out = os.pipe()
+        with warnings.catch_warnings():
+            # Python 3.12 counts OpenBLAS's threads, which hold no lock while nothing is computed.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid = os.fork()
+        if not self.pid:
+            _read(asked_in, answer_out)
+        os.close(asked_in)
+        os.close(answer_out)
+        self.stdin: IO[bytes] = os.fdopen(asked_out, "wb")
+        self.stdout: IO[bytes] = os.fdopen(answer_in, "rb")
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """How it ended; None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is gone, at most so long."""
+        late = time.monotonic() + seconds
+        while self.poll() is None and time.monotonic() < late:
+            time.sleep(0.001)
+
+
+def _read(lines: int, out: int) -> NoReturn:
+    """Runs in the copy: nothing of this process but ``serve`` goes on there."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process hears it too, and ends this one
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(nothing, standard)
+        # The pipes of the readers before it, too: none ends as long as somebody could ask it.
+        for descriptor in [int(one.name) for one in _OPEN.iterdir()]:
+            if descriptor > 2 and descriptor not in (lines, out):
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+        with contextlib.suppress(OSError, AttributeError):  # another library than glibc
+            for _, number, value in _MEMORY:
+                ctypes.CDLL(None).mallopt(number, value)
+        serve(os.fdopen(lines, "rb"), os.fdopen(out, "wb"))
+    finally:
+        os._exit(0)
 
 
 def asked(path: Path, part: Part) -> bytes:
