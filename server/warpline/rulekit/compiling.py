@@ -21,6 +21,7 @@ from warpline.rulekit.model_lines import (
     several,
     trained,
 )
+from warpline.rulekit.replaying import model_overwritten
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement
@@ -73,11 +74,17 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
         fixes: list[Callable[[], Fix]] = [partial(compile_several, models)]
         place: tuple[str, int] | None = model_place(*models[0])
     else:
-        fixes = [partial(compile_model, step), partial(compile_model, step, graphs=True)]
+        overwritten = model_overwritten(context, step) if step is not None else None
+        fixes = [partial(compile_model, step)]
+        if overwritten is None:
+            fixes.append(partial(compile_model, step, graphs=True))
         place = model_place(step) if step is not None else None
     once = not differentiates_twice(context)
     return Target(
-        place, [partial(of_one_pass, context, fix) for fix in fixes], once and (alone or bool(models)), alone
+        place,
+        [partial(of_one_pass, context, fix) for fix in fixes],
+        promised=once and (alone or bool(models)),
+        graphs=alone and len(fixes) > 1,
     )
 
 

@@ -192,6 +192,12 @@ def is_torchs(step: TrainingStep, name: str) -> bool:
     return bool(made) and all(found.startswith("torch.nn.") for found in made)
 
 
+def model_class(step: TrainingStep, name: str) -> str:
+    """The class of what ``name`` stands for; "" where that is not seen, or several are assigned."""
+    made = {constructor(step.source, value) for value in _values(step, name)}
+    return made.pop() if len(made) == 1 else ""
+
+
 def constructor(source: Source, value: cst.BaseExpression) -> str:
     """The class that ``value`` makes: of ``Net(8).cuda()`` it is Net, of a list of modules theirs, of a
     function in this file what it returns; "" where that is not seen."""

@@ -136,6 +136,31 @@ for x in batches:
 
 ## Example
 
+Layers that are compiled one by one run the same code several times before the backward pass. A CUDA graph
+would overwrite its results, so none is offered:
+
+```python
+#> steps step_ms=40 device_busy_percent=30
+layers = nn.ModuleList(Layer() for _ in range(6)).cuda()
+for layer in layers:
+    layer.compile()
+    #^ found; site compile backend=inductor
+for x in batches:
+    for layer in layers:
+        x = layer(x)
+        #^ cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500 calls=6
+        #^ op "Torch-Compiled Region: 0/0" count=6 launches=1500
+    loss = x.mean()
+    loss.backward()
+    #^ cost step_ms=15 device_ms=5 idle_ms=10 cpu_ms=15 launches=1000 calls=1
+```
+
+## Use instead
+
+One module that calls all layers, compiled as a whole.
+
+## Example
+
 If the step trains several models, each is compiled:
 
 ```python
@@ -249,7 +274,8 @@ for inputs, labels in loader:
 
 Unsafe: compiled code rounds differently (about 1e-6 of the value in float32) and draws other random
 numbers for dropout. The first steps and every new shape take long, because of the compilation. A CUDA
-graph keeps the values, but the next call overwrites its outputs: clone tensors that are kept. It needs
+graph keeps the values, but the next call overwrites its outputs: clone tensors that are kept. None is
+offered for code that runs several times before its backward pass, or again in it (checkpointing). It needs
 more memory. Code that cannot be captured (CPU tensors, changing sizes) runs as before. Compiled code has no
 gradients of gradients: where a step computes some (`create_graph=True`), no edit is offered.
 
@@ -282,6 +308,7 @@ from warpline.rulekit.compiling import (
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
+from warpline.rulekit.replaying import regions_overwritten
 from warpline.rulekit.saving import Spent
 from warpline.wire.probing import COMPILED
 from warpline.wire.run import Site
@@ -291,6 +318,9 @@ from warpline.wire.sites import Compile, Module, facts_of
 _BUSY_PERCENT = 80.0
 #: A model whose code has so much of the launching is worth compiling alone. Chosen, not fitted.
 _MOSTLY = 0.5
+_ONE_BY_ONE = (
+    " Compiled code also launches its kernels one by one; a CUDA graph launches all of them at once."
+)
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
 
@@ -338,7 +368,9 @@ class LaunchBound(Rule):
         elif compiled is not None:
             place = compiled.place
         places = idle.places
-        promised = compiled is not None or aim.promised  # else nothing would be compiled
+        overwritten = regions_overwritten(context, every) if compiled is not None else None
+        # Else nothing would be compiled, or launched as a CUDA graph.
+        promised = overwritten is None if compiled is not None else aim.promised
         parameters = len(profile.facts.dataflow.parameters)
         calls, replays = (CompiledCalls(places, 1.0, parameters, graphs) for graphs in (False, True))
         one_launch = RemoveLaunches(places, fuse=False)
@@ -347,21 +379,15 @@ class LaunchBound(Rule):
         if compiled is None:
             fused = RemoveLaunches(places)
             graph = Together((fused, one_launch, replays))
-            change = Replace(COMPILED, places, Together((fused, calls)), ("", "1", "reduce-overhead"))
+            modes = ("", "1", "reduce-overhead") if aim.graphs else ("", "1")
+            change = Replace(COMPILED, places, Together((fused, calls)), modes)
             graphs = Replace(COMPILED, places, graph, ("reduce-overhead", "1"))
         yield context.draft(
             place,
             "Launch overhead: the device is idle for {spent} a step ({share}) while the host "
             "launches {launches} kernels of {mean} each on average."
             + (
-                (
-                    " Compiled code also launches its kernels one by one; a CUDA graph launches all of "
-                    "them at once."
-                )
-                if compiled is not None
-                else f" {NOTHING_COMPILED}"
-                if nothing is not None
-                else ""
+                _ONE_BY_ONE if compiled is not None else f" {NOTHING_COMPILED}" if nothing is not None else ""
             ),
             {
                 **context.spent("idle while launching", total),
@@ -372,7 +398,7 @@ class LaunchBound(Rule):
             cost_ms=total,
             saving_ms=total if promised else 0.0,
             change=change if promised else None,
-            fixes=aim.fixes if compiled is None else [partial(_graph, context, compiled)],
+            fixes=aim.fixes if compiled is None else [partial(_graph, context, compiled, overwritten)],
             alternative=graphs if aim.promised and aim.graphs else None,
             hides=Scale(places, host=0.0),
         )
@@ -386,7 +412,9 @@ def _only_model(context: Context, idle: Spent) -> tuple[Site | None, Spent]:
     return born, Spent((cost for cost in idle if model_born(context, cost) == born), idle.__getitem__)
 
 
-def _graph(context: Context, site: Site) -> Fix:
+def _graph(context: Context, site: Site, overwritten: str | None) -> Fix:
+    if overwritten is not None:
+        raise Refused(f"{overwritten}: compile what calls all of it, so that a step runs it once")
     if facts_of(Compile, site).dynamic:
         raise Refused("it is compiled for changing sizes, and each size would need its own CUDA graph")
     source = context.source(site.file)

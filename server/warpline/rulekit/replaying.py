@@ -1,0 +1,115 @@
+"""Whether code can be launched as a CUDA graph: not if it runs again while its last results are needed.
+
+A graph writes its results to the same memory each time. torch keeps those of a forward pass until the
+backward pass that needs them has begun (``torch._inductor.cudagraph_trees``). Code that runs several times
+before that, as equal layers that are compiled one by one, is recorded again for each place in the order of
+its runs. What a checkpoint computes again runs between two parts of the backward pass, when results of other
+graphs count as used up: reading them raises an error. So does reading the results of compiled code that ran
+without gradients, once other compiled code has run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.compiled_reach import calls_of
+from warpline.rulekit.context import Context
+from warpline.rulekit.inference import InferenceStep
+from warpline.rulekit.model_lines import model_class, trained
+from warpline.rulekit.terms.evaluate import descend
+from warpline.rulekit.training import TrainingStep
+from warpline.wire.sites import Module, facts_of
+
+#: torch's names for a compiled frame that runs, and for the forward pass of one that has gradients.
+_FRAME, _FORWARD = "Torch-Compiled Region", "CompiledFunction"
+#: What runs once may be recorded a little more often: a captured step need not begin where a round does.
+_ONCE = 1.25
+_RECOMPUTED = (
+    "the backward pass computes parts of the forward pass again (checkpointing), between the CUDA graphs of "
+    "the backward pass, and that would overwrite what these need"
+)
+
+
+def regions_overwritten(context: Context, steps: Sequence[TrainingStep]) -> str | None:
+    """Why the steps' compiled code cannot be launched as CUDA graphs, as far as the run tells; else None."""
+    if _recomputes(context.profile.lines):
+        return _RECOMPUTED
+    runs: dict[str, float] = {}
+    with_gradients = 0.0
+    for cost in context.profile.lines:
+        for op in cost.ops:
+            if op.phase == "forward" and op.name.startswith(_FRAME):
+                runs[op.name] = runs.get(op.name, 0.0) + op.count
+            elif op.phase == "forward" and op.name == _FORWARD:
+                with_gradients += op.count
+    most = max(runs.values(), default=0.0)
+    passes = max((_passes(context, step) for step in steps), default=1.0)
+    if most > _ONCE * passes:
+        return _again("the compiled code")
+    if 0 < with_gradients * _ONCE < sum(runs.values()):
+        return (
+            "a step also runs compiled code without gradients, and the next CUDA graph would overwrite its "
+            "results"
+        )
+    return None
+
+
+def model_overwritten(context: Context, step: TrainingStep) -> str | None:
+    """Why the model of ``step`` cannot be launched as a CUDA graph once it is compiled; else None."""
+    if _recomputes(context.profile.lines):
+        return _RECOMPUTED
+    runs, passes = _model_runs(context, step), _passes(context, step)
+    return _again("the model") if runs > _ONCE * passes else None
+
+
+def _again(what: str) -> str:
+    return (
+        f"{what} runs several times before its backward pass, or before the end of the step, and each run "
+        "of a CUDA graph would overwrite the results of the last one"
+    )
+
+
+def _recomputes(costs: Iterable[LineCost]) -> bool:
+    return any(op.phase == "recompute" for cost in costs for op in cost.ops)
+
+
+def _passes(context: Context, step: TrainingStep) -> float:
+    """How often a step sends the loss back; one where it does not."""
+    if isinstance(step, InferenceStep):
+        return 1.0
+    (first, _), (last, _) = step.source.span(step.backward)
+    here = context.costs_within(step.source.path, first, last)
+    return max(1.0, max((cost.calls for cost in here), default=1.0))
+
+
+def _model_runs(context: Context, step: TrainingStep) -> float:
+    """How often a step runs the model: by the calls in the text of the forward pass, and by its own
+    ``forward`` where the run says how often that ran."""
+    name, layer = trained(step)
+    if name is None or layer is not None:
+        return 1.0
+    found = 0.0
+    for statement in step.forward:
+        for call in descend(statement, cst.Call):
+            if step.source.code(call.func) == name:
+                cost = context.cost(step.source.path, step.source.line(call))
+                found += cost.calls if cost is not None else 0.0
+    return max(found, _forward_runs(context, model_class(step, name)))
+
+
+def _forward_runs(context: Context, name: str) -> float:
+    """How often the ``forward`` of the only object of a class of the script's own runs in a step."""
+    name = name.rpartition(".")[2]
+    sites = [facts_of(Module, site) for site in context.sites(Module.KIND)]
+    made = sum(one.count or 1 for one in sites if (one.type or "").rpartition(".")[2] == name)
+    if not name or made != 1:
+        return 0.0
+    for source in context.sources():
+        for owner in source.nodes(cst.ClassDef):
+            for function in source.nodes(cst.FunctionDef, within=owner) if owner.name.value == name else ():
+                if function.name.value == "forward" and source.enclosing(function, cst.ClassDef) is owner:
+                    return calls_of(context, source, function)
+    return 0.0
