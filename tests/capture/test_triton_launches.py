@@ -41,6 +41,7 @@ def test_bytes_of_what_a_kernel_is_given_are_summed(launches: TritonLaunches) ->
     for _ in range(3):
         assert kernel.run(source, target, 1024, grid=(8,), BLOCK=64) == "launched"
     kernel.run(source, target, 512, 64, grid=(8,))
+    kernel.run(source, target, 512, 0.5, grid=(8,))
     kernel.run(source, target, grid=(8,), warmup=True)
     kernel.run(source, x=source, grid=(8,))
     launches.stop()
@@ -48,8 +49,9 @@ def test_bytes_of_what_a_kernel_is_given_are_summed(launches: TritonLaunches) ->
     kernel.run(source, grid=(8,))
     (site,) = launches.found()
     assert (site["kind"], site["file"], site["line"]) == ("triton", "/train.py", 7)
-    assert site["facts"] == {"kernel": "transpose_rows", "calls": 5, "bytes": 4 * 6000 + 4000} | {
-        "numbers": {"width": 512, "BLOCK": 64}
+    assert site["facts"] == {"kernel": "transpose_rows", "calls": 6, "bytes": 5 * 6000 + 4000} | {
+        "numbers": {"width": 512, "BLOCK": 64},
+        "floats": ["BLOCK"],
     }
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import libcst as cst
+import pytest
 
 from tests.annotated import FILE, read_example, texts
 from warpline.model.change import CompiledCalls, Fuse, Replace, Together
-from warpline.model.profile import Op
+from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft
-from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms, unrolled
+from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms, unrolled, written_out
 from warpline.rules.unfused_elementwise import UnfusedElementwise
 
 SCRIPT = """\
@@ -252,3 +253,62 @@ def block(x, w):
         "elementwise kernels": 8.0,
         "other work there": 4.0,
     }
+
+
+#: A planning horizon of 24 turns: each turn has 8 operators here and 8 in what it calls.
+HORIZON = """\
+import torch
+
+def move(state):
+    return state.sin() * 2 - state.cos()
+    #^ cost step_ms=4 device_ms=4 calls={turns} launches=96; op aten::sin count={calls} launches={calls}
+    #^ kernel vectorized_elementwise_kernel count=96 device_ms=4
+
+def plan(state):
+    total = state.square()  #> cost calls=1 device_ms=0.1 step_ms=0.1; op aten::pow count=1 launches=1
+    for _ in range(horizon):
+        state = move(state)  #> cost calls={turns}
+        total = total + state.abs().sqrt().exp() * state - 1
+        #^ cost step_ms=9 device_ms=4 idle_ms=5 calls={turns} launches=96
+        #^ op {op} count={calls} launches={calls}
+        #^ kernel vectorized_elementwise_kernel count=96 device_ms=4
+    return total
+"""
+
+
+def _horizon(turns: int, op: str = "aten::mul") -> dict[str, Draft]:
+    example = read_example(HORIZON.format(turns=turns, calls=8 * turns, op=op))
+    costs = tuple(
+        replace(
+            cost,
+            function="plan" if cost.line > 5 else "move",
+            called=((FILE, "move"),) if cost.calls and not cost.ops else (),
+        )
+        for cost in example.profile.lines
+    )
+    found = UnfusedElementwise().find(Context(replace(example.profile, lines=costs), texts(example)))
+    return {draft.message.split("`")[1]: draft for draft in found}
+
+
+def test_a_long_horizon_is_not_compiled_but_what_it_calls_is() -> None:
+    found = _horizon(24)
+    assert [fix.title for fix in found["move"].fixes] == ["Compile move"]
+    assert not found["plan"].fixes
+    assert found["plan"].change is None
+    assert found["plan"].saving_ms == 0
+    assert "writes out each turn" in found["plan"].message
+    assert found["plan"].cost_ms == pytest.approx(4 + 5)
+
+
+def test_a_short_one_is_compiled_whole() -> None:
+    assert [fix.title for fix in _horizon(8)["plan"].fixes] == ["Compile plan"]
+
+
+def test_a_long_loop_around_compiled_code_is_not_compiled_again() -> None:
+    assert set(_horizon(24, op='"Torch-Compiled Region: 0/0"')) == {"move"}
+
+
+def test_many_operators_without_a_loop_are_compiled() -> None:
+    cost = LineCost(FILE, 1, "f", calls=2, ops=(Op("aten::mul", "forward", 800, 1.0, 1.0),))
+    assert not written_out([cost], 2)
+    assert written_out([replace(cost, calls=40)], 2)

@@ -10,7 +10,7 @@ from warpline.model import costs as figures
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.context import Context
-from warpline.rulekit.kernels import is_product
+from warpline.rulekit.kernels import COMPILED, is_product
 from warpline.rulekit.terms import function_at
 from warpline.syntax.source import Source
 
@@ -66,6 +66,19 @@ def unrolled(context: Context, source: Source, function: cst.FunctionDef) -> boo
     return any(_turns_often(context, context.source(path), one) for path, one in within)
 
 
+def written_out(inside: Sequence[LineCost], calls: float) -> bool:
+    """Whether loops make so many operators of a function that compiling it takes minutes. ``inside``: the
+    lines that are compiled with it, ``calls``: how often it runs. What loops call counts, too."""
+    once = sum(_operators(cost) / max(1.0, cost.calls) for cost in inside)
+    each = sum(map(_operators, inside)) / max(1.0, calls)
+    return each > MOST_TURNS * _A_TURN and each > 2 * once
+
+
+def runs_compiled(inside: Sequence[LineCost]) -> bool:
+    """Whether lines call code that is compiled already."""
+    return any(op.name.startswith(COMPILED) for cost in inside for op in cost.ops)
+
+
 def _turns_often(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     most = MOST_TURNS * max(1.0, calls_of(context, source, function))
     return any(
@@ -97,7 +110,12 @@ def _lines(context: Context, source: Source, function: cst.FunctionDef) -> list[
 
 
 def _operators(cost: LineCost) -> float:
-    return sum(op.count for op in cost.ops if op.phase == "forward" and op.outer)
+    """Operators of a line's forward pass; of compiled code, the kernels."""
+    return sum(
+        op.launches if op.name.startswith(COMPILED) else op.count
+        for op in cost.ops
+        if op.phase == "forward" and op.outer
+    )
 
 
 def _has_comprehension(source: Source, function: cst.FunctionDef, line: int) -> bool:

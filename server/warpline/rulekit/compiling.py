@@ -12,6 +12,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
+from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.model_lines import (
     about_model,
     is_torchs,
@@ -44,8 +45,6 @@ _COPIES = (
     "pickle.dump",
     "pickle.dumps",
 )
-#: How names of operators and kernels of compiled code begin.
-COMPILED = ("CompiledFunction", "Torch-Compiled", "triton_")
 NOTHING_COMPILED = (
     "The model's `compile()` compiled nothing, because it does not compile torch's own modules."
 )
@@ -74,9 +73,8 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
         fixes: list[Callable[[], Fix]] = [partial(compile_several, models)]
         place: tuple[str, int] | None = model_place(*models[0])
     else:
-        overwritten = model_overwritten(context, step) if step is not None else None
         fixes = [partial(compile_model, step)]
-        if overwritten is None:
+        if step is None or not model_overwritten(context, step):
             fixes.append(partial(compile_model, step, graphs=True))
         place = model_place(step) if step is not None else None
     once = not differentiates_twice(context)

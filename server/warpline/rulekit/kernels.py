@@ -15,6 +15,8 @@ _PRODUCTS = re.compile(
     r"aten::(mm|addmm|bmm|baddbmm|mv|_scaled_dot_product|_flash_attention|_efficient_attention|\w*conv"
     r"|_cudnn_rnn|_addmm_activation|_grouped_mm|_scaled_mm)"
 )
+#: How names of operators and kernels of compiled code begin.
+COMPILED = ("CompiledFunction", "Torch-Compiled", "triton_")
 
 
 def is_pointwise(kernel: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import MOSTLY, below, callers, function_of, is_forward, model_born
-from warpline.rulekit.compiling import COMPILED
 from warpline.rulekit.context import Context
+from warpline.rulekit.kernels import COMPILED
 
 #: An operator that launches so many kernels in one call is a library's own loop (cuDNN's recurrent layers, a
 #: factorisation): compiled code calls it as it is.

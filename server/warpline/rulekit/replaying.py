@@ -27,16 +27,16 @@ from warpline.wire.sites import Module, facts_of
 _FRAME, _FORWARD = "Torch-Compiled Region", "CompiledFunction"
 #: What runs once may be recorded a little more often: a captured step need not begin where a round does.
 _ONCE = 1.25
-_RECOMPUTED = (
-    "the backward pass computes parts of the forward pass again (checkpointing), between the CUDA graphs of "
-    "the backward pass, and that would overwrite what these need"
-)
+_WHOLE = ": compile what calls all of it, so that a step runs it once"
 
 
 def regions_overwritten(context: Context, steps: Sequence[TrainingStep]) -> str | None:
     """Why the steps' compiled code cannot be launched as CUDA graphs, as far as the run tells; else None."""
     if _recomputes(context.profile.lines):
-        return _RECOMPUTED
+        return (
+            "the backward pass computes parts of the forward pass again (checkpointing), between its CUDA "
+            f"graphs, and that would overwrite what these need{_WHOLE}"
+        )
     runs: dict[str, float] = {}
     with_gradients = 0.0
     for cost in context.profile.lines:
@@ -45,10 +45,12 @@ def regions_overwritten(context: Context, steps: Sequence[TrainingStep]) -> str 
                 runs[op.name] = runs.get(op.name, 0.0) + op.count
             elif op.phase == "forward" and op.name == _FORWARD:
                 with_gradients += op.count
-    most = max(runs.values(), default=0.0)
     passes = max((_passes(context, step) for step in steps), default=1.0)
-    if most > _ONCE * passes:
-        return _again("the compiled code")
+    if max(runs.values(), default=0.0) > _ONCE * passes:
+        return (
+            "the compiled code runs several times before its backward pass, or before the end of the step, "
+            f"and each run of a CUDA graph would overwrite the results of the last one{_WHOLE}"
+        )
     if 0 < with_gradients * _ONCE < sum(runs.values()):
         return (
             "a step also runs compiled code without gradients, and the next CUDA graph would overwrite its "
@@ -57,19 +59,11 @@ def regions_overwritten(context: Context, steps: Sequence[TrainingStep]) -> str 
     return None
 
 
-def model_overwritten(context: Context, step: TrainingStep) -> str | None:
-    """Why the model of ``step`` cannot be launched as a CUDA graph once it is compiled; else None."""
-    if _recomputes(context.profile.lines):
-        return _RECOMPUTED
-    runs, passes = _model_runs(context, step), _passes(context, step)
-    return _again("the model") if runs > _ONCE * passes else None
-
-
-def _again(what: str) -> str:
-    return (
-        f"{what} runs several times before its backward pass, or before the end of the step, and each run "
-        "of a CUDA graph would overwrite the results of the last one"
-    )
+def model_overwritten(context: Context, step: TrainingStep) -> bool:
+    """Whether the model of ``step``, compiled and launched as a CUDA graph, would overwrite results that are
+    still needed."""
+    runs = _model_runs(context, step)
+    return _recomputes(context.profile.lines) or runs > _ONCE * _passes(context, step)
 
 
 def _recomputes(costs: Iterable[LineCost]) -> bool:

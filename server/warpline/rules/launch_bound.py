@@ -308,6 +308,7 @@ from warpline.rulekit.compiling import (
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
+from warpline.rulekit.own_launches import model_uncompilable, uncompilable
 from warpline.rulekit.replaying import regions_overwritten
 from warpline.rulekit.saving import Spent
 from warpline.wire.probing import COMPILED
@@ -357,20 +358,23 @@ class LaunchBound(Rule):
         if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
         hottest = idle.hottest
-        aim = target(context, every)
+        aim, stopped = target(context, every), model_uncompilable(context, step)
         if not every and compiled is None:
             born, inside = _only_model(context, idle)
             if born is not None and inside.total >= _MOSTLY * total:
                 idle, aim, total = inside, target_made(born, context.source(born.file)), inside.total
+                stopped = uncompilable(context, inside)
         place = aim.place or launched_at(context, idle, hottest)
         if nothing is not None and step is not None:
             place = step.source.place(nothing)
         elif compiled is not None:
             place = compiled.place
         places = idle.places
-        overwritten = regions_overwritten(context, every) if compiled is not None else None
+        if compiled is not None:
+            stopped = regions_overwritten(context, every)
         # Else nothing would be compiled, or launched as a CUDA graph.
-        promised = overwritten is None if compiled is not None else aim.promised
+        promised = stopped is None and (compiled is not None or aim.promised)
+        fixes = [partial(_graph, context, compiled)] if compiled is not None else aim.fixes
         parameters = len(profile.facts.dataflow.parameters)
         calls, replays = (CompiledCalls(places, 1.0, parameters, graphs) for graphs in (False, True))
         one_launch = RemoveLaunches(places, fuse=False)
@@ -398,8 +402,8 @@ class LaunchBound(Rule):
             cost_ms=total,
             saving_ms=total if promised else 0.0,
             change=change if promised else None,
-            fixes=aim.fixes if compiled is None else [partial(_graph, context, compiled, overwritten)],
-            alternative=graphs if aim.promised and aim.graphs else None,
+            fixes=fixes if stopped is None else [stopped],
+            alternative=graphs if promised and aim.graphs else None,
             hides=Scale(places, host=0.0),
         )
 
@@ -412,9 +416,7 @@ def _only_model(context: Context, idle: Spent) -> tuple[Site | None, Spent]:
     return born, Spent((cost for cost in idle if model_born(context, cost) == born), idle.__getitem__)
 
 
-def _graph(context: Context, site: Site, overwritten: str | None) -> Fix:
-    if overwritten is not None:
-        raise Refused(f"{overwritten}: compile what calls all of it, so that a step runs it once")
+def _graph(context: Context, site: Site) -> Fix:
     if facts_of(Compile, site).dynamic:
         raise Refused("it is compiled for changing sizes, and each size would need its own CUDA graph")
     source = context.source(site.file)

@@ -123,6 +123,12 @@ def crosses(fields):
     return torch.stack(pairs, 1)  #> cost calls=1 device_ms=1
 ```
 
+A planning horizon, which torch.compile would write out turn by turn and compile for minutes: what its loop
+calls is compiled instead, where that runs enough kernels itself.
+
+A function that gives a Triton kernel a Python float, or launches kernels without an operator of torch's, is
+named without an edit: torch.compile passes the float in double precision, and stops at the other launches.
+
 A step that differentiates gradients again (`create_graph=True`), which compiled code cannot.
 
 It takes almost no time:
@@ -157,7 +163,15 @@ from warpline.model.change import Change, CompiledCalls, Replace, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms
-from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms, unrolled
+from warpline.rulekit.compiled_reach import (
+    breaks_at,
+    calls_of,
+    in_order,
+    reached_ms,
+    runs_compiled,
+    unrolled,
+    written_out,
+)
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     compile_model,
@@ -174,6 +188,7 @@ from warpline.rulekit.graph import FAMILIES, Passes, matched, passes
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
+from warpline.rulekit.own_launches import model_uncompilable, uncompilable
 from warpline.rulekit.terms import Term, formulas, function_at
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Statement
@@ -206,9 +221,15 @@ class UnfusedElementwise(Rule):
             nothing = compiled_for_nothing(context, step)
             if step is not None and nothing is None and is_compiled(context):
                 continue  # the model is compiled: what the loop itself adds (a loss, sums) stays as it is
-            if step is None and unrolled(context, source, function):
+            if step is None and (
+                unrolled(context, source, function) or _around(context, source, function, costs)
+            ):
                 continue
-            broken = breaks_at(context, source, function) if step is None else None
+            broken = (
+                _broken(context, source, function, costs)
+                if step is None
+                else model_uncompilable(context, step)
+            )
             own = len(kernels)
             change: Change | None = None
             idle = rest = 0.0
@@ -233,6 +254,9 @@ class UnfusedElementwise(Rule):
                 )
             elif broken is None:
                 change = _compiled(runs, 1.0)
+            elif step is None:  # nothing is promised: what it costs decides whether it is said
+                waited = sum(map(launching_ms, costs))
+                idle = waited if context.matters(waited) else 0.0
             saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels)) if broken is None else 0.0
             name = f"`{function.name.value}`" if step is None else "The model"
             yield context.draft(
@@ -250,15 +274,15 @@ class UnfusedElementwise(Rule):
                     **({"rest": ms("other work there", rest)} if context.matters(rest) else {}),
                 },
                 cause=max(together, key=lambda cost: cost.step_ms).place,
-                cost_ms=spent,
+                cost_ms=spent if broken is None else spent + idle,
                 saving_ms=saving,
                 severity="information" if context.share(saving) >= _WORTH_COMPILING else "hint",
                 change=change,
                 # A function that runs the backward pass as well is not compiled whole.
                 fixes=[
-                    partial(_fix, source, function, broken is not None)
+                    partial(_fix, source, function, broken)
                     if step is None
-                    else partial(compile_model, step)
+                    else partial(_fix_model, step, broken)
                 ],
             )
 
@@ -300,12 +324,39 @@ def _is_compiled(source: Source, function: cst.FunctionDef) -> bool:
     return any("compile" in source.code(item.decorator) for item in function.decorators)
 
 
-def _fix(source: Source, function: cst.FunctionDef, broken: bool) -> Fix:
-    if broken:
-        raise Refused(
+def _around(context: Context, source: Source, function: cst.FunctionDef, costs: Sequence[LineCost]) -> bool:
+    """Whether a long loop is around code that is compiled already: that is compiled again, turn by turn."""
+    inside = in_order(context, costs)
+    return runs_compiled(inside) and written_out(inside, calls_of(context, source, function))
+
+
+def _broken(
+    context: Context, source: Source, function: cst.FunctionDef, costs: Sequence[LineCost]
+) -> str | None:
+    """Why the function is not compiled as it is written."""
+    if breaks_at(context, source, function) is not None:
+        return (
             "a loop in the function waits for the device, and torch.compile skips such a function: move the "
             "code between the waits into its own function, and compile that"
         )
+    inside = in_order(context, costs)
+    if written_out(inside, calls_of(context, source, function)):
+        return (
+            "torch.compile writes out each turn of a loop, and would compile this one for minutes: compile a "
+            "function that the loop calls, or move the loop's body into one"
+        )
+    return uncompilable(context, inside)
+
+
+def _fix_model(step: TrainingStep, broken: str | None) -> Fix:
+    if broken is not None:
+        raise Refused(broken)
+    return compile_model(step)
+
+
+def _fix(source: Source, function: cst.FunctionDef, broken: str | None) -> Fix:
+    if broken is not None:
+        raise Refused(broken)
     if function.decorators:
         raise Refused("the function already has a decorator")
     if function.asynchronous is not None or source.enclosing(function, cst.FunctionDef) is not None:

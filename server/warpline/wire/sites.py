@@ -104,7 +104,8 @@ class Move:
 @dataclass(frozen=True)
 class Triton:
     """A line that launches a Triton kernel: calls, and bytes of the tensors given to it, in one step; of each
-    parameter that was given a whole number, the smallest."""
+    parameter that was given a whole number, the smallest. ``floats``: the parameters that were given another
+    number; None in older runs."""
 
     KIND: ClassVar[str] = "triton"
 
@@ -112,6 +113,7 @@ class Triton:
     calls: int | None = None
     bytes: float | None = None
     numbers: dict[str, int] | None = None
+    floats: list[str] | None = None
 
 
 @dataclass(frozen=True)

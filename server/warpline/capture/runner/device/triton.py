@@ -54,13 +54,16 @@ class TritonLaunches:
             if hasattr(one, "data_ptr") and hasattr(one, "element_size")
         }
         name = getattr(getattr(kernel, "fn", None), "__name__", "")
-        facts = self.sites.setdefault((place, name), {"kernel": name, "calls": 0, "bytes": 0, "numbers": {}})
+        fresh: dict[str, Any] = {"kernel": name, "calls": 0, "bytes": 0, "numbers": {}, "floats": []}
+        facts = self.sites.setdefault((place, name), fresh)
         facts["calls"] += 1
         facts["bytes"] += sum(sizes.values())
-        numbers = facts["numbers"]
+        numbers, floats = facts["numbers"], facts["floats"]
         for parameter, one in (*zip(getattr(kernel, "arg_names", ()), arguments), *named.items()):
             if type(one) is int:
                 numbers[parameter] = min(one, numbers.get(parameter, one))
+            elif isinstance(one, float) and parameter not in floats:
+                floats.append(parameter)
 
     def found(self) -> list[dict[str, Any]]:
         """One site for each kernel and set of arguments that was launched."""

@@ -1,0 +1,118 @@
+"""Kernels that are launched by hand, in code that would be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.calling import below
+from warpline.rulekit.context import Context
+from warpline.rulekit.kernels import COMPILED
+from warpline.rulekit.terms.evaluate import descend
+from warpline.rulekit.training import TrainingStep
+from warpline.rulekit.triton import definition
+from warpline.syntax.source import Source
+from warpline.wire.run import Site
+from warpline.wire.sites import Triton, facts_of
+
+#: Calls whose first argument is an address in a Triton kernel.
+_ACCESS = ("load", "store", "make_block_ptr", "make_tensor_descriptor")
+
+
+def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
+    """Why code with these lines is not to be compiled, because of kernels that it launches itself; else None.
+
+    Inductor passes a Python float to a Triton kernel in double precision, where Triton's own launch passes it
+    in single precision: a kernel may not compile then, or computes in double (seen with torch 2.13). At what
+    launches other kernels without an operator of torch's (numba, cupy, a function of C++), torch.compile
+    stops.
+    """
+    costs = list(costs)
+    places = {cost.place for cost in costs}
+    launches = [site for site in context.sites(Triton.KIND) if site.place in places]
+    for site in launches:
+        if _with_float(context, site) and not _is_operator(context.source(site.file), site.line):
+            name = facts_of(Triton, site).kernel
+            return (
+                f"the Triton kernel `{name}` is given a Python float, which compiled code would pass in "
+                "double precision, and with that it may not compile: make the launch an operator by "
+                "`torch.library.custom_op`, or compile only the code around it"
+            )
+    known = {site.place for site in launches}
+    recorded = any(op.launches for cost in context.profile.lines for op in cost.ops)
+    if recorded and any(cost.place not in known and _without_operator(cost) for cost in costs):
+        return (
+            "kernels are launched there by no operator of torch's, and torch.compile stops at that: make the "
+            "launch an operator by `torch.library.custom_op`, or compile only the code around it"
+        )
+    return None
+
+
+def model_uncompilable(context: Context, step: TrainingStep | None) -> str | None:
+    """The same of what the forward pass of a step calls; None where there is no step."""
+    if step is None:
+        return None
+    spans = [step.source.span(statement) for statement in step.forward]
+    called = [
+        cost
+        for (first, _), (last, _) in spans
+        for cost in context.costs_within(step.source.path, first, last)
+    ]
+    return uncompilable(context, [line for cost in called for line in below(context, cost)])
+
+
+def _without_operator(cost: LineCost) -> bool:
+    """Whether a line's kernels are neither an operator's nor compiled ones."""
+    kernels = [kernel for kernel in cost.kernels if kernel.kind == "kernel"]
+    own = bool(kernels) and cost.launches > 0 and not any(op.launches for op in cost.ops)
+    return own and not cost.group and not any(kernel.name.startswith(COMPILED) for kernel in kernels)
+
+
+def _is_operator(source: Source, line: int) -> bool:
+    """Whether the line is in a function that is registered as an operator, into which nothing looks."""
+    statement = source.statement_at(line)
+    function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
+    made = [item.decorator for item in function.decorators] if function is not None else []
+    return any(
+        source.is_named(one.func if isinstance(one, cst.Call) else one, "torch.library.custom_op")
+        for one in made
+    )
+
+
+def _with_float(context: Context, site: Site) -> bool:
+    """Whether a launch gives its kernel a Python float. Runs that do not say so: whether the kernel has a
+    parameter that was given no whole number and is in no address."""
+    launch = facts_of(Triton, site)
+    if launch.floats is not None:
+        return bool(launch.floats)
+    found = definition(context, launch.kernel) if launch.kernel else None
+    if found is None:
+        return True
+    source, function = found
+    plain = {one.name.value for one in function.params.params if one.annotation is None}
+    return bool(plain - set(launch.numbers or ()) - _in_addresses(source, function))
+
+
+def _in_addresses(source: Source, function: cst.FunctionDef) -> set[str]:
+    """Names that the addresses of a kernel are computed of, also by way of other names."""
+    found: set[str] = set()
+    for call in descend(function, cst.Call):
+        name = source.name(call.func).rpartition(".")[2]
+        if call.args and (name in _ACCESS or name.startswith("atomic_")):
+            found |= _names(call.args[0].value)
+    assigned = [
+        (_names(target.target), _names(node.value))
+        for node in descend(function, cst.Assign)
+        for target in node.targets
+    ]
+    before = -1
+    while before != len(found):
+        before = len(found)
+        found |= {name for targets, value in assigned if targets & found for name in value}
+    return found
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {name.value for name in descend(node, cst.Name)}
