@@ -288,13 +288,14 @@ gradients of gradients: where a step computes some (`create_graph=True`), no edi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from warpline.model.change import Change, CompiledCalls, RemoveLaunches, Replace, Scale, Together
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
-from warpline.rulekit.calling import model_born
+from warpline.rulekit.calling import below, model_born
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     compiled_for_nothing,
@@ -311,6 +312,7 @@ from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.own_launches import model_uncompilable, uncompilable
 from warpline.rulekit.replaying import regions_overwritten
 from warpline.rulekit.saving import Spent
+from warpline.rulekit.training import TrainingStep
 from warpline.wire.probing import COMPILED
 from warpline.wire.run import Site
 from warpline.wire.sites import Compile, Module, facts_of
@@ -336,10 +338,7 @@ class LaunchBound(Rule):
             return
         every = steps(context)
         step = next((found for found in every if found.forward), None)
-        # An optimizer's launches and a Python loop's are not the model's: they have rules of their own.
-        apart = {place for site in context.sites("optimizer") for place in site.uses}
-        # What the loop does beside the model is not compiled with it.
-        apart |= {(step.source.path, line) for line in step.beside} if step is not None else set()
+        apart = _apart(context, step)
         lines = [cost for cost in profile.lines if not (is_looping(cost) or cost.place in apart)]
         part = launching_share(context)
         single = {cost: single_share(cost) for cost in lines}
@@ -406,6 +405,23 @@ class LaunchBound(Rule):
             alternative=graphs if promised and aim.graphs else None,
             hides=Scale(places, host=0.0),
         )
+
+
+def _apart(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
+    """Lines that are not compiled with the model: an optimizer's, and what the loop does beside the forward
+    and the backward pass (averages of weights), with the functions that these alone call."""
+    found = {place for site in context.sites("optimizer") for place in site.uses}
+    inside: set[tuple[str, int]] = set()
+    if step is not None:
+        found |= {(step.source.path, line) for line in step.beside}
+        spans = map(step.source.span, [*step.forward, step.backward])
+        for (first, _), (last, _) in spans:
+            inside |= _reached(context, context.costs_within(step.source.path, first, last))
+    return found | (_reached(context, context.costs(found)) - inside)
+
+
+def _reached(context: Context, costs: Iterable[LineCost]) -> set[tuple[str, int]]:
+    return {line.place for cost in costs for line in below(context, cost)}
 
 
 def _only_model(context: Context, idle: Spent) -> tuple[Site | None, Spent]:
