@@ -195,6 +195,33 @@ def test_operators_that_cannot_be_run_again_as_recorded_are_run_nearly_so(operat
         assert gradient.shape == torch.Size((4, 8))
 
 
+def test_a_counter_changed_in_place_does_not_cost_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from warpline.capture.runner.probing import compiled
+
+    make = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda work, mode: make(work, backend="aot_eager"))
+    operators = [
+        ["aten.index_copy_.default", ["%0", 0, "%1", "%2"], [5]],
+        ["aten.add_.Tensor", ["%3", 1], [6]],
+        ["aten.mul.Tensor", ["%4", "%4"], [7]],
+        ["aten.relu_.default", ["%7"], [8]],
+    ]
+    part = {"operators": operators, "inputs": [0, 1, 2, 3, 4], "leaves": [2, 4], "results": [6, 8]}
+    given = tuple(
+        Tensor(shape, dtype)
+        for shape, dtype in (
+            ((8, 3), "float32"),
+            ((4,), "int64"),
+            ((4, 3), "float32"),
+            ((), "int64"),
+            ((4, 8), "float32"),
+        )
+    )
+    pair = compiled.compiled(Question("compiled", given, (json.dumps(part),), backward=True), "cpu")
+    assert torch.equal(pair.before()[1], pair.after()[1])
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_what_compiles_waits_for_the_device_only_to_be_timed(same: bool) -> None:
     torch = pytest.importorskip("torch")
