@@ -27,7 +27,7 @@ def used(windows: Windows) -> int:
     return (windows.warmup or 0) + (windows.timed or 0) + windows.captured + more
 
 
-@pytest.mark.parametrize("steps", range(LEAST_BOUNDARIES - 1, 60))
+@pytest.mark.parametrize("steps", [*range(LEAST_BOUNDARIES - 1, 60), 120])
 def test_no_step_is_left_over_or_counted_twice(steps: int) -> None:
     windows = shared_out(steps, 5)
     assert used(windows) == steps
@@ -46,6 +46,7 @@ def test_what_comes_first_where_steps_are_few() -> None:
     assert shared_out(4, 5).rehearse
     assert shared_out(30, 5).look
     assert shared_out(30, 5).captured == 5
+    assert [shared_out(steps, 5).warmup for steps in (7, 8, 30, 300)] == [0, 1, 3, 10]
 
 
 def test_a_beat_that_is_known_makes_the_first_steps_usable() -> None:

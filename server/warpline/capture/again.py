@@ -13,6 +13,8 @@ from warpline.wire.run import Request
 LEAST_BOUNDARIES = 3
 #: From so many steps on, there is also a plain warm-up step, and a search for quick loops.
 ROOM_FOR_WARMUP, ROOM_FOR_LOOPS = 8, 12
+#: Of so many steps one warms up, up to MOST_WARMUP: these tell the host's own time (windows/stages).
+EACH_WARMUP, MOST_WARMUP = 10, 10
 #: If at least so many steps are left for timing, half of them are sampled instead (CPU).
 ROOM_FOR_SAMPLES = 20
 
@@ -71,11 +73,11 @@ def shared_out(steps: int, captured: int) -> Windows:
     """Windows for ``steps`` whole steps (two or more); at most ``captured`` of them are captured.
 
     In order of importance: one step is timed, one captured, one surveyed (it is the warm-up too), and one
-    rehearses the capture. Of the rest, more are timed than captured. If no step is left for the survey, it
-    covers part of the step before the windows, from its first batch or forward on.
+    rehearses the capture. Of many steps some warm up; of the rest, more are timed than captured. If no step
+    is left for the survey, it covers part of the step before the windows, from its first batch or forward on.
     """
     survey, rehearse = steps >= 3, steps >= 4
-    warmup = int(steps >= ROOM_FOR_WARMUP)
+    warmup = min(MOST_WARMUP, max(1, steps // EACH_WARMUP)) if steps >= ROOM_FOR_WARMUP else 0
     look = steps >= ROOM_FOR_LOOPS
     left = steps - survey - rehearse - warmup - 2 * look
     captured = max(1, min(captured, (left + 1) // 3))

@@ -157,7 +157,7 @@ class Warmup(Stage):
         least_ns = lengths.WARMUP_DEVICE_NS if kinds.used(session.torch).accelerated else 0
         if lengths.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
             session.step_ns = middle(durations[-3:]) or 0
-            latest = self.host_ns[-LATEST:]
+            latest = self.host_ns[1:][-LATEST:]  # the first step loads and compiles what all of them need
             session.host_step_ns = middle(host_ns for host_ns, _ in latest)
             session.host_forward_ns = middle(forward_ns for _, forward_ns in latest)
             self._stay_in_time()
