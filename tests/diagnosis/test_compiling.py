@@ -54,3 +54,8 @@ def test_the_steps_that_win_the_time_back() -> None:
 @pytest.mark.parametrize(("compiling_s", "saved_ms"), [(0.0, 10.0), (0.4, 10.0), (25.0, 0.0)])
 def test_nothing_is_said_without_a_trial_or_a_gain(compiling_s: float, saved_ms: float) -> None:
     assert found(compiling_s, saved_ms).message == "20.0 ms."
+
+
+def test_what_only_a_long_run_wins_back_is_a_hint() -> None:
+    assert found(100.0).severity == "warning"  # 10000 steps of 50 ms
+    assert found(200.0).severity == "hint"

@@ -12,6 +12,7 @@ from warpline.diagnosis.frameworks import at_setting
 from warpline.diagnosis.gate import LEAST, least_percent, left_out, within_evidence
 from warpline.diagnosis.identity import identities
 from warpline.diagnosis.rebase import rebase
+from warpline.model import costs as figures
 from warpline.model.change import Change, Together
 from warpline.model.profile import Profile
 from warpline.model.report import QUICKER, Finding, Predicted, Severity
@@ -32,6 +33,8 @@ CompilingS = Callable[[Profile, Change], float]
 WARNING, INFORMATION = 10.0, 5.0
 #: A simulated step this many times as long is worse, and not the simulation's own error.
 HARM = 1.02
+#: What compiles for longer than it saves in so much running is a hint.
+WON_BACK_S = figures.bound("won-back-s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,17 +303,21 @@ def _stretched(context: Context) -> bool:
 
 
 def _paid_back(context: Context, finding: Finding, compiling_s: float) -> Finding:
-    """``finding`` with the time that its fix compiles for, and the number of steps that win it back."""
+    """``finding`` with the time that its fix compiles for, and the number of steps that win it back: a hint
+    where only a long run makes those."""
     saved_ms = context.step_ms - finding.predicted.step_ms if finding.predicted is not None else 0.0
     if compiling_s < 1 or saved_ms <= 0:  # too short to matter
         return finding
+    steps = math.ceil(1e3 * compiling_s / saved_ms)
     evidence = {
         "compiling": seconds("compiling, once", compiling_s),
-        "steps": count("steps that win it back", math.ceil(1e3 * compiling_s / saved_ms), "steps"),
+        "steps": count("steps that win it back", steps, "steps"),
     }
+    seldom = steps * context.step_ms > 1e3 * WON_BACK_S
     said = " Compiling takes about {compiling} once; about {steps} steps win that back."
     return replace(
         finding,
+        severity="hint" if seldom else finding.severity,
         message=finding.message + message(said, evidence),
         evidence=(*finding.evidence, *evidence.values()),
     )

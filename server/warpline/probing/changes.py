@@ -87,16 +87,17 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
 
 
 def compiling_s(profile: Profile, change: Change, answers: Answers) -> float:
-    """Seconds that ``change`` compiles for, once; 0 where it compiles nothing or none of it was tried.
+    """Seconds that ``change`` compiles for, once; 0 where it compiles nothing that is known.
 
-    A trial of a part counts as often as the part goes into the whole.
+    A trial of a part counts as often as the part goes into the whole. Without one the operators are counted.
     """
     if isinstance(change, Together):
         return sum(compiling_s(profile, part, answers) for part in change.changes)
     if not isinstance(change, Replace) or change.by != COMPILED:
         return 0.0
     tried = [answers[one].compiling_s for one, weight in _asked(profile, change) if weight and one in answers]
-    return max(tried, default=0.0) * compiled.size(profile, change)
+    spent = max(tried, default=0.0)
+    return spent * compiled.size(profile, change) if spent else compiled.untried_s(profile, change)
 
 
 def _asked(profile: Profile, change: Replace) -> inputs.Weighted:

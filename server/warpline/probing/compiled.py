@@ -15,6 +15,8 @@ from warpline.wire.probing import Question, Tensor
 
 #: Operators that are compiled for a trial: of more, those in the middle stand for all.
 MOST_OPERATORS = int(figures.bound("operators-compiled"))
+#: What each operator takes where no trial says it.
+OPERATOR_S = figures.bound("operator-compiles-s")
 
 
 def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
@@ -44,9 +46,18 @@ def size(profile: Profile, change: Replace) -> float:
     flow = profile.facts.dataflow
     rows = called_at(flow, set(change.places))
     tried = _one_call(flow, rows, int(change.options[1]))
-    if not tried:
-        return 1.0
-    return len({_like(flow, row) for row in rows}) / len({_like(flow, row) for row in tried})
+    return _different(flow, rows) / _different(flow, tried) if tried else 1.0
+
+
+def untried_s(profile: Profile, change: Replace) -> float:
+    """Seconds that the code compiles for, by its different operators alone; 0 where they are not known."""
+    flow = profile.facts.dataflow
+    rows = [] if flow.missing else called_at(flow, set(change.places))
+    return OPERATOR_S * _different(flow, rows)
+
+
+def _different(flow: Dataflow, rows: list[int]) -> int:
+    return len({_like(flow, row) for row in rows})
 
 
 def _one_call(flow: Dataflow, rows: list[int], calls: int) -> list[int]:

@@ -43,7 +43,7 @@ class Predictor:
         return tuple(sorted(self._open, key=lambda one: -self._open[one]))
 
     def compiling_s(self, profile: Profile, change: Change) -> float:
-        """Seconds that a change compiles for, once; 0 where it compiles nothing or none of it was tried."""
+        """Seconds that a change compiles for, once; 0 where it compiles nothing that is known."""
         return compiling_s(profile, change, self._answers)
 
     def limit(self, profile: Profile, change: Change) -> Resource:
