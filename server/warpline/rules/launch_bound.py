@@ -288,7 +288,7 @@ gradients of gradients: where a step computes some (`create_graph=True`), no edi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from warpline.model.change import Change, CompiledCalls, RemoveLaunches, Replace, Scale, Together
@@ -298,6 +298,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.calling import below, model_born
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
+    Target,
     compiled_for_nothing,
     compiled_lines,
     has_graphs,
@@ -306,6 +307,7 @@ from warpline.rulekit.compiling import (
     target,
     target_made,
 )
+from warpline.rulekit.host_made import made_on_device, making_ms, uniform
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
@@ -323,6 +325,10 @@ _BUSY_PERCENT = 80.0
 _MOSTLY = 0.5
 _ONE_BY_ONE = (
     " Compiled code also launches its kernels one by one; a CUDA graph launches all of them at once."
+)
+_CONSTANTS = (
+    " The model also makes tensors of one number on the host, which takes {made}: compiled code makes "
+    "them on the device."
 )
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
@@ -374,28 +380,22 @@ class LaunchBound(Rule):
         # Else nothing would be compiled, or launched as a CUDA graph.
         promised = stopped is None and (compiled is not None or aim.promised)
         fixes = [partial(_graph, context, compiled)] if compiled is not None else aim.fixes
-        parameters = len(profile.facts.dataflow.parameters)
-        calls, replays = (CompiledCalls(places, 1.0, parameters, graphs) for graphs in (False, True))
-        one_launch = RemoveLaunches(places, fuse=False)
-        change: Change = Together((one_launch, replays))
-        graphs: Change | None = None
-        if compiled is None:
-            fused = RemoveLaunches(places)
-            graph = Together((fused, one_launch, replays))
-            modes = ("", "1", "reduce-overhead") if aim.graphs else ("", "1")
-            change = Replace(COMPILED, places, Together((fused, calls)), modes)
-            graphs = Replace(COMPILED, places, graph, ("reduce-overhead", "1"))
+        made = uniform(context, _model(context, step)) if compiled is None else Spent((), making_ms)
+        constants = made_on_device(made) if context.matters(made.total) else ()
+        change, graphs = _changes(
+            places, len(profile.facts.dataflow.parameters), constants, None if compiled is not None else aim
+        )
         yield context.draft(
             place,
             "Launch overhead: the device is idle for {spent} a step ({share}) while the host "
             "launches {launches} kernels of {mean} each on average."
-            + (
-                _ONE_BY_ONE if compiled is not None else f" {NOTHING_COMPILED}" if nothing is not None else ""
-            ),
+            + (_ONE_BY_ONE if compiled is not None else f" {NOTHING_COMPILED}" if nothing is not None else "")
+            + (_CONSTANTS if constants else ""),
             {
                 **context.spent("idle while launching", total),
                 "launches": count("launches", round(launches), "per step"),
                 "mean": ms("mean kernel", mean_ms),
+                **({"made": ms("made on the host", made.total)} if constants else {}),
             },
             cause=hottest.place,
             cost_ms=total,
@@ -407,17 +407,43 @@ class LaunchBound(Rule):
         )
 
 
+def _changes(
+    places: tuple[tuple[str, int], ...], parameters: int, constants: Sequence[Change], aim: Target | None
+) -> tuple[Change, Change | None]:
+    """What the fixes change: the first, and the second where there is one. ``aim``: what is compiled; None:
+    compiled code becomes CUDA graphs. ``constants``: what is made on the device then."""
+    calls, replays = (CompiledCalls(places, 1.0, parameters, graphs) for graphs in (False, True))
+    one_launch = RemoveLaunches(places, fuse=False)
+    if aim is None:
+        return Together((one_launch, replays)), None
+    fused = RemoveLaunches(places)
+    graph = Together((fused, one_launch, replays))
+    modes = ("", "1", "reduce-overhead") if aim.graphs else ("", "1")
+    change: Change = Replace(COMPILED, places, Together((fused, calls)), modes)
+    graphs: Change = Replace(COMPILED, places, graph, ("reduce-overhead", "1"))
+    if constants:
+        change, graphs = Together((change, *constants)), Together((graphs, *constants))
+    return change, graphs
+
+
 def _apart(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
     """Lines that are not compiled with the model: an optimizer's, and what the loop does beside the forward
     and the backward pass (averages of weights), with the functions that these alone call."""
     found = {place for site in context.sites("optimizer") for place in site.uses}
-    inside: set[tuple[str, int]] = set()
     if step is not None:
         found |= {(step.source.path, line) for line in step.beside}
-        spans = map(step.source.span, [*step.forward, step.backward])
-        for (first, _), (last, _) in spans:
-            inside |= _reached(context, context.costs_within(step.source.path, first, last))
-    return found | (_reached(context, context.costs(found)) - inside)
+    return found | (_reached(context, context.costs(found)) - _model(context, step))
+
+
+def _model(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
+    """Lines of the forward and the backward pass, and of what they call."""
+    spans = map(step.source.span, [*step.forward, step.backward]) if step is not None else ()
+    return {
+        place
+        for (first, _), (last, _) in spans
+        if step is not None
+        for place in _reached(context, context.costs_within(step.source.path, first, last))
+    }
 
 
 def _reached(context: Context, costs: Iterable[LineCost]) -> set[tuple[str, int]]:

@@ -164,13 +164,11 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model import costs as assumed
-from warpline.model.change import Scale, Together
-from warpline.model.profile import LineCost
+from warpline.model.change import Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, size
-from warpline.rulekit.copies import host_to_device, move_calls, moved_to
-from warpline.rulekit.graph.constants import VIEWS
+from warpline.rulekit.copies import move_calls, moved_to
+from warpline.rulekit.host_made import made_on_device, making_ms
 from warpline.rulekit.origins import argument_origin
 from warpline.rulekit.saving import Spent
 from warpline.syntax.source import Source
@@ -207,7 +205,7 @@ class TensorMadeOnHost(Rule):
             if tensor.op in OF_DATA and not makers:
                 continue  # data that the script has: the rules about copies
             costs = context.costs([site.place, *makers, *site.uses])
-            own = Spent(costs, _making_ms)
+            own = Spent(costs, making_ms)
             spent = own.total
             if not context.matters(spent):
                 continue
@@ -222,26 +220,9 @@ class TensorMadeOnHost(Rule):
                 },
                 cause=own.hottest.place,
                 cost_ms=spent,
-                change=Together(
-                    tuple(
-                        Scale((cost.place,), device=left, host=left, assumed=True)
-                        for cost, each in own.items()
-                        for left in [1 - each / cost.step_ms * (1 - assumed.value("made-on-device"))]
-                    )
-                ),
+                change=Together(made_on_device(own)),
                 fixes=[partial(_fix, context, site) if named is None else _by_hand(named)],
             )
-
-
-def _making_ms(cost: LineCost) -> float:
-    """What a line takes for tensors on the host and their copies: all of it where the device does nothing but
-    copy there, else its operators without kernels (views left out), and the copies."""
-    if not any(kernel.kind == "kernel" for kernel in cost.kernels):
-        return cost.step_ms
-    made = [op for op in cost.ops if op.outer and not op.launches and op.phase == "forward"]
-    on_host = sum(op.cpu_ms for op in made if op.name.removeprefix("aten::") not in VIEWS)
-    copied = host_to_device(cost, pageable=True) + host_to_device(cost, pageable=False)
-    return min(cost.step_ms, on_host + copied)
 
 
 def _host_named_at(context: Context, site: Site) -> Origin | None:
