@@ -91,7 +91,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "calls as most: the share of its extra work (such as an evaluation) differs from that "
             "in the whole script; more steps (--steps) give a better average"
         )
-    elif (unseen := _unseen(trace.manifest.timed_ns)) > UNSEEN:
+    elif (unseen := _unseen(trace.manifest.timed_ns, trace.manifest.captured)) > UNSEEN:
         found.append(
             "some timed steps took more than twice as long as most, and no such step was "
             f"captured: their extra {units.percent(unseen)} of the time is spread over the "
@@ -154,11 +154,15 @@ def _busiest(scene: Scene) -> float:
     return float(counts.max()) / middle if middle > 0 else 1.0
 
 
-def _unseen(timed_ns: tuple[int, ...]) -> float:
-    """Time by which long steps exceed the median step, as a share of the timing window."""
+def _unseen(timed_ns: tuple[int, ...], captured: tuple[tuple[int, int], ...]) -> float:
+    """Time by which long steps exceed the median step, as a share of the timing window; 0 where such a step
+    was captured too."""
     timed = np.array(timed_ns, np.float64)
     middle = float(np.median(timed)) if len(timed) else 0.0
     long = timed[timed > 2 * middle]
+    lengths = [end - begin for begin, end in captured]
+    if lengths and max(lengths) > 2 * float(np.median(lengths)):
+        return 0.0
     return float((long - middle).sum() / timed.sum()) if len(long) else 0.0
 
 

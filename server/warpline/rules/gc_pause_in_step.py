@@ -120,7 +120,7 @@ class GcPauseInStep(Rule):
             spent = max(0.0, every - sum(cost.gc_ms for cost in explicit))
         else:
             spent = seen if told else 0.0
-        if _collects_seldom(context, explicit):
+        if explicit or _collects_seldom(context):
             spent = min(seen, spent)  # of the timed steps the script's own calls are a part
         if context.on_gpu and spent > seen:
             spent = max(seen, min(spent, context.idle_ms()))
@@ -195,12 +195,11 @@ def _is_one_event(durations: Sequence[int]) -> bool:
     return 2 * max(durations, default=0) > sum(durations)
 
 
-def _collects_seldom(context: Context, explicit: list[LineCost]) -> bool:
-    """Whether the script calls ``gc.collect()`` in a loop or a function, and the captured steps did not."""
-    seen = {cost.place for cost in explicit}
+def _collects_seldom(context: Context) -> bool:
+    """Whether the script calls ``gc.collect()`` in a loop or a function, where the captured steps may not
+    have come."""
     return any(
-        source.place(call) not in seen
-        and (source.loops(call) or source.enclosing(call, cst.FunctionDef) is not None)
+        source.loops(call) or source.enclosing(call, cst.FunctionDef) is not None
         for source, call in context.calls("gc.collect")
     )
 

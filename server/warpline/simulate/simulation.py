@@ -23,11 +23,11 @@ from warpline.model.change import (
 from warpline.model.change import Places as Where
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted, Resource
-from warpline.simulate import calibrate, compiled, device, layout, limits, loading, precision
+from warpline.simulate import calibrate, compiled, device, layout, limits, loading, pauses, precision
 from warpline.simulate.changes import Changed
 from warpline.simulate.replay import Feed, replay
 from warpline.simulate.timeline import Places, Timeline, timeline_of
-from warpline.trace.columns import Trace
+from warpline.trace.columns import Floats, Trace
 
 #: A predicted speed-up below this is no gain.
 GAINS = 1.01
@@ -55,7 +55,10 @@ class Simulation:
         timeline = calibrate.unblocked(timeline_of(trace, places))
         if timeline.has_kernels:
             timeline = calibrate.uninterrupted(trace, timeline, self.step_ns)
-            timeline = calibrate.evened(calibrate.relieved(trace, timeline, self.step_ns))
+            timeline = calibrate.relieved(trace, timeline, self.step_ns)
+            collecting = pauses.pauses(trace, timeline)
+            working = calibrate.evened(replace(timeline, host_ns=timeline.host_ns - collecting))
+            timeline = calibrate.evened(timeline)
         self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
         self._changed = Changed(places, self._rates, trace.names, compiled.launch_ns(self._timeline))
         self._feed = loading.present_feed(self._timeline, trace.facts, self.step_ns, window)
@@ -64,6 +67,19 @@ class Simulation:
             quick_ns = float(np.quantile(timed, QUICK))
             quickest = (quick_ns, calibrate.uninterrupted(trace, self._timeline, quick_ns))
         self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts, quickest)
+        if quickest is not None:
+            self._know_pauses(working, collecting, quickest)
+
+    def _know_pauses(self, working: Timeline, collecting: Floats, quickest: tuple[float, Timeline]) -> None:
+        """Calibrate without the garbage collections, if most of the timed steps had none."""
+        trace, feed = self._trace, self._feed
+        between_ns = pauses.between(trace, self.step_ns)
+        if between_ns >= calibrate.CLOSE * self.step_ns or not collecting.any():
+            return
+        clock = calibrate.calibrated(working, between_ns, feed, trace.facts, quickest)
+        timeline = pauses.added(working, collecting, clock, feed, self.step_ns)
+        if timeline is not None:
+            self._timeline, self._clock = timeline, clock
 
     @property
     def replayed_ms(self) -> float:
