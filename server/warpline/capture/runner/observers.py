@@ -174,8 +174,10 @@ class Observers:
             self.facts["dataflow"] = Dataflow("the script failed while its operators were recorded")
             return
         try:
+            from .dataflow.inference import settle
             from .dataflow.mode import Recording
 
+            self.signals.on_inference_end = settle
             gradients = self.first.gradients if self.first is not None else None
             self.recording = Recording(
                 self.sites, self.optimizers, lambda: self.sites.living("module"), gradients

@@ -35,6 +35,11 @@ def nothing(frame: FrameType) -> None:
     pass
 
 
+def none() -> None:
+    """The same for ``on_inference_end``."""
+    pass
+
+
 class Signals:
     """Must be installed before all others that replace the same functions, and removed after them."""
 
@@ -43,6 +48,7 @@ class Signals:
         self.seen: set[tuple[Any, ...]] = set()
         self.datasets = Datasets()
         self.on_backward: Callable[[FrameType], None] = nothing  # called with the frame that called backward
+        self.on_inference_end: Callable[[], None] = none  # called after each inference mode
         self.inside = False  # a backward pass is running
         self.filled = False  # a gradient for training was computed: in ``.grad``, or of a parameter
         self.evaluated = False  # an evaluation was signalled
@@ -68,6 +74,7 @@ class Signals:
         for context in (grad_mode.no_grad, grad_mode.inference_mode):
             self.patches.replace(context, "__enter__", self._enter)
         self.patches.replace(grad_mode.set_grad_enabled, "__init__", self._set)
+        self.patches.replace(grad_mode.inference_mode, "__exit__", self._exit)
 
     def remove(self) -> None:
         """Put torch's own back."""
@@ -132,6 +139,16 @@ class Signals:
             return original(context)
 
         return __enter__
+
+    def _exit(self, original: Function) -> Function:
+        """A ``with`` looks this up at its beginning: it has to be there before what needs it."""
+
+        def __exit__(context: Any, *error: Any) -> Any:
+            result = original(context, *error)
+            self.on_inference_end()
+            return result
+
+        return __exit__
 
     def _set(self, original: Function) -> Function:
         def __init__(context: Any, mode: bool) -> None:
