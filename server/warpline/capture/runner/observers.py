@@ -13,6 +13,7 @@ from ...wire.dataflow import Dataflow
 from .births.frameworks import Frameworks
 from .births.sites import Sites
 from .compiled.graphs import Compiled
+from .compiled.regions import Regions, Watch
 from .device import kinds, machine
 from .device.cudagraphs import CudaGraphs
 from .device.memory import MemoryWatch
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from .waits.survey import Survey
 
 
+COMPILED = "code is compiled, and would be compiled again for it"
+
+
 class Observers:
     """All observers. Installed when the script imports torch; reduced to almost none while steps are
     timed."""
@@ -50,6 +54,7 @@ class Observers:
         self.sites = Sites(self.user_files, self.names, before.arguments)
         self.frameworks = Frameworks(self.sites)
         self.compiled = Compiled(self.user_files)
+        self.regions = Regions()
         self.cuda_graphs = CudaGraphs(self.user_files, self.names)
         self.workers = WorkerLines(self.user_files, self.names, folder)
         self.marks = UserMarks()
@@ -152,12 +157,12 @@ class Observers:
             del self.frameworks.generated_ns[:-1]
 
     def start_survey(self, operators: bool = True) -> bool:
-        """Survey one step. False if the script compiles code, which would be compiled again for the survey.
+        """Survey one step; not what is compiled in it, which would be compiled again for the survey. False if
+        that cannot be left out.
 
         ``operators``: record each operator, too, which slows the host many times over.
         """
-        if self.sites.compiled or self.compiled.compilations:
-            self.facts["dataflow"] = Dataflow("code is compiled, and would be compiled again for it")
+        if not self._leave_out_compiled():
             return False
         from .waits.survey import Survey
 
@@ -168,8 +173,27 @@ class Observers:
             self.start_dataflow()
         return True
 
+    def _leave_out_compiled(self) -> bool:
+        """Take what records the step off torch's stacks of modes while compiled code runs."""
+
+        def entered(frame: FrameType) -> None:
+            if self.survey is not None:
+                self.survey.pause()
+
+        def left(frame: FrameType) -> None:
+            if self.survey is not None:
+                self.survey.resume()
+
+        watched = self.regions.start(Watch(entered, left))
+        if not watched:
+            self.facts["dataflow"] = Dataflow(COMPILED)
+        return watched
+
     def start_dataflow(self) -> None:
         """Record the operators of the step that begins. If that is impossible, the facts say so."""
+        if self.sites.compiled or self.compiled.compilations:
+            self.facts["dataflow"] = Dataflow(COMPILED)
+            return
         if not self.operators:
             self.facts["dataflow"] = Dataflow("the script failed while its operators were recorded")
             return
@@ -192,6 +216,7 @@ class Observers:
     def stop_survey(self, watching: bool = False) -> None:
         """End the survey and the recording of operators, whichever runs. ``watching``: what becomes of the
         recorded step's gradients is still watched; ``record_again`` or ``compare`` ends that."""
+        self.regions.stop()
         if self.survey is not None:
             self.survey.stop()
             self.triton.stop()

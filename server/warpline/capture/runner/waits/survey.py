@@ -63,20 +63,35 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
 
     def start(self) -> None:
         """Watch copies, synchronizations and tensors made on the host. Slows the step."""
+        self._enter()
+        self.began_ns = perf_counter_ns()
+
+    def _enter(self) -> None:
         watch_synchronize(self.torch, self.patches, self._waited)
         for name in ("from_numpy", "frombuffer"):  # which torch's modes are not told of
             self.patches.replace(self.torch, name, self._told)
         self.patches.replace(warnings, "showwarning", _at_the_caller)
         self.__enter__()
-        self.began_ns = perf_counter_ns()
+
+    def _leave(self) -> None:
+        leave(self)
+        self.patches.restore()
+
+    def pause(self) -> None:
+        """Watch nothing while code runs that would be compiled again for that."""
+        self._note_flags()
+        self._leave()
+
+    def resume(self) -> None:
+        """Go on after that."""
+        self._enter()
 
     def stop(self) -> None:
         """End the survey and note how long the step took."""
         if self.began_ns:
             self.flags["surveyed_ms"] = (perf_counter_ns() - self.began_ns) / 1e6
             self.began_ns = 0
-        leave(self)
-        self.patches.restore()
+        self._leave()
 
     def __torch_function__(
         self,
@@ -99,15 +114,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         self, name: str, arguments: tuple[Any, ...], named: dict[str, Any], result: Any, took_ns: int
     ) -> None:
         torch = self.torch
-        if torch.is_autocast_enabled():
-            self.flags["autocast"] = True
-            self.flags["autocast_dtype"] = str(torch.get_autocast_dtype("cuda")).replace("torch.", "")
-        if torch.is_autocast_enabled("cpu"):
-            self.flags["autocast"] = True
-        if torch.is_grad_enabled():
-            self.flags["grad_enabled_in_step"] = True
-        if torch.is_anomaly_enabled():
-            self.flags["anomaly_mode"] = True
+        self._note_flags()
         if name in ("to", "cuda", "type"):
             self._moved(arguments[0], arguments, named, result, took_ns)
         if name == "__setitem__" and arguments[0].device.type == "cpu":
@@ -120,6 +127,18 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         what = what_waits(torch, name, arguments, named)
         if what is not None:
             self._waited(what, sys._getframe(2), took_ns)
+
+    def _note_flags(self) -> None:
+        torch = self.torch
+        if torch.is_autocast_enabled():
+            self.flags["autocast"] = True
+            self.flags["autocast_dtype"] = str(torch.get_autocast_dtype("cuda")).replace("torch.", "")
+        if torch.is_autocast_enabled("cpu"):
+            self.flags["autocast"] = True
+        if torch.is_grad_enabled():
+            self.flags["grad_enabled_in_step"] = True
+        if torch.is_anomaly_enabled():
+            self.flags["anomaly_mode"] = True
 
     def _waited(self, what: str, frame: FrameType | None, took_ns: int) -> None:
         place = self.place(frame)
