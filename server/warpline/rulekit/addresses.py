@@ -48,14 +48,25 @@ def index_of(access: Access, kernel: TritonKernel, flow: Flow) -> cst.BaseExpres
     return access.call
 
 
-def lanes_of(accesses: Sequence[Access], kernel: TritonKernel, flow: Flow) -> cst.BaseExpression | None:
-    """What computes the index of the lanes where it is the wrong one: every address is scattered, and what
-    runs along memory is the number of the program."""
-    if not all(one.scattered and any(len(a) == 1 and is_row(a[0]) for a in one.products) for one in accesses):
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """``index`` computes the index of the lanes; ``walked``: a loop walks through it."""
+
+    index: cst.BaseExpression
+    walked: bool
+
+
+def lanes_of(accesses: Sequence[Access], kernel: TritonKernel, flow: Flow) -> Lanes | None:
+    """What computes the index of the lanes where it is the wrong one: every address of a block is scattered,
+    and what runs along memory is the number of the program."""
+    blocks = [one for one in accesses if any(map(is_range, chain(*one.products)))]
+    if not blocks or not all(
+        one.scattered and any(len(a) == 1 and is_row(a[0]) for a in one.products) for one in blocks
+    ):
         return None
     for value, products in _assigned(kernel, flow):
         if any(map(is_range, chain(*products))) and not _is_scattered(products, kernel):
-            return value
+            return Lanes(value, bool(kernel.source.loops(value)))
     return None
 
 

@@ -5,7 +5,8 @@
 Analyzes the addresses of each `tl.load` and `tl.store` in the user's own Triton kernels that take a
 measurable part of the step. Finds accesses at which neighbouring elements of the block are one row
 apart in memory. Those that share an assigned index are one finding, where it is computed. If all addresses
-have the number of the program where the index of the block should be, the finding is at that index.
+have the number of the program where the index of the block should be, the finding is at that index, or at
+the address if a loop walks through the index.
 
 ## Why is this slow
 
@@ -102,6 +103,35 @@ def apply_gates(values, gates):
 
 The block runs along the row: `column` has the range, `row` is the number of the program, and the grid has
 `rows` programs of one and `triton.cdiv(width, 512)` of the other.
+
+## Example
+
+Each program walks down its own column:
+
+```python
+import triton
+import triton.language as tl
+
+@triton.jit
+def column_sums_kernel(grads, sums, ROWS, WIDTH, SIZE: tl.constexpr):
+    column = tl.program_id(0)
+    total = tl.zeros((SIZE,), dtype=tl.float32)
+    for begin in range(0, ROWS, SIZE):
+        row = begin + tl.arange(0, SIZE)
+        place = grads + row * WIDTH + column  #> found
+        total += tl.load(place, mask=row < ROWS, other=0.0)
+    tl.store(sums + column, tl.sum(total, axis=0))
+
+def column_sums(grads, sums):
+    rows, width = grads.shape
+    column_sums_kernel[(width,)](grads, sums, rows, width, SIZE=1024)
+    #^ cost device_ms=3; kernel column_sums_kernel count=1 device_ms=3 grid=(4096,1,1)
+```
+
+## Use instead
+
+A range of columns for each program, `column = tl.program_id(0) * 64 + tl.arange(0, 64)`, and tiles of
+`row[:, None] * WIDTH + column[None, :]`.
 
 ## Near misses
 
@@ -216,7 +246,9 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
     indices: dict[cst.BaseExpression, list[Access]] = {}
     lanes = lanes_of(accesses, kernel, flow)
     for access in scattered:
-        indices.setdefault(lanes or index_of(access, kernel, flow), []).append(access)
+        # A loop through the lanes' index may stay: the address is what has to change.
+        wrong = lanes.index if lanes and not lanes.walked else index_of(access, kernel, flow)
+        indices.setdefault(wrong, []).append(access)
     for index, sharing in indices.items():
         kinds = [
             kind
@@ -240,10 +272,13 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
             saving_ms=saving,
             change=_at_bandwidth(kernel, roofline.bytes if roofline is not None else 0.0, saving),
             fixes=[
-                "take the range of the block for the index that runs along memory, and the number of the "
-                "program for this one"
-                if lanes is not None
-                else partial(tiled, kernel, flow, accesses)
+                partial(tiled, kernel, flow, accesses)
+                if lanes is None
+                else "take a range for the index that runs along memory, which is the number of the program: "
+                "each program then has some neighbours instead of one"
+                if lanes.walked
+                else "take the range of the block for the index that runs along memory, and the number of "
+                "the program for this one"
             ],
         )
 
