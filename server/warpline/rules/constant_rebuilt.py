@@ -146,7 +146,7 @@ from collections.abc import Iterator
 from warpline.model.change import Scale, Together
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.constants import made_at
-from warpline.rulekit.graph import Graph, Node, whole_graph
+from warpline.rulekit.graph import Graph, Node, graph_around
 from warpline.rulekit.graph.constants import constant_nodes
 from warpline.rulekit.graph.parts import Part, every_step, parts
 from warpline.wire.dataflow import DIRECT, MODULE
@@ -157,7 +157,7 @@ class ConstantRebuilt(Rule):
     covers = ("unfused-elementwise",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        graph = whole_graph(context.profile.facts.dataflow)
+        graph = graph_around(context.profile.facts.dataflow)
         if graph is None:
             return
         for nodes in _by_function(graph).values():

@@ -82,7 +82,7 @@ from collections.abc import Iterator
 
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph import graph_around
 from warpline.rulekit.graph.sorts import SORTS, PartlyRead, partly_read
 from warpline.rulekit.saving import without
 
@@ -91,7 +91,7 @@ class FullSort(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        graph = whole_graph(context.profile.facts.dataflow)
+        graph = graph_around(context.profile.facts.dataflow)
         if graph is None:
             return
         by_line: dict[tuple[str, int], PartlyRead] = {}

@@ -20,6 +20,10 @@ MOST_IN_LIST = 64
 #: numbers that are not finite.
 TENSOR = "%"
 
+#: What a call of compiled code is recorded as, with its tensors in and out, and each that it may have written
+#: to, as an operator in place.
+COMPILED, WRITTEN = "warpline.compiled.default", "warpline.written_.default"
+
 #: How an operator came to be called from the user's line: by it, through a module of torch's, through one of
 #: torch's optimizers, or by another library.
 DIRECT, MODULE, OPTIMIZER, LIBRARY = "", "module", "optimizer", "library"
@@ -107,6 +111,7 @@ class Dataflow:
     their calls; ``shape``, ``dtype`` and ``parameter`` one for each value."""
 
     missing: str = "it was not recorded"  # why there is nothing, or not all; empty: all is there
+    around: bool = False  # what is missing is only what compiled code computes
     calls: int = 0  # of operators in the whole step, also those not recorded, such as the backward pass's
     names: tuple[str, ...] = ()  # "aten.mul.Tensor"
     sites: tuple[OperatorSite, ...] = ()

@@ -177,11 +177,15 @@ class Observers:
         """Take what records the step off torch's stacks of modes while compiled code runs."""
 
         def entered(frame: FrameType) -> None:
-            if self.survey is not None:
+            if self.survey is not None and self.survey.began_ns:
                 self.survey.pause()
+            if self.recording is not None:
+                self.recording.pause(frame)
 
         def left(frame: FrameType) -> None:
-            if self.survey is not None:
+            if self.recording is not None:
+                self.recording.resume(frame)
+            if self.survey is not None and self.survey.began_ns:
                 self.survey.resume()
 
         watched = self.regions.start(Watch(entered, left))
@@ -191,11 +195,10 @@ class Observers:
 
     def start_dataflow(self) -> None:
         """Record the operators of the step that begins. If that is impossible, the facts say so."""
-        if self.sites.compiled or self.compiled.compilations:
-            self.facts["dataflow"] = Dataflow(COMPILED)
-            return
         if not self.operators:
             self.facts["dataflow"] = Dataflow("the script failed while its operators were recorded")
+            return
+        if not self._leave_out_compiled():
             return
         try:
             from .dataflow.inference import settle
@@ -203,8 +206,9 @@ class Observers:
 
             self.signals.on_inference_end = settle
             gradients = self.first.gradients if self.first is not None else None
+            compiles = bool(self.sites.compiled or self.compiled.compilations)
             self.recording = Recording(
-                self.sites, self.optimizers, lambda: self.sites.living("module"), gradients
+                self.sites, self.optimizers, lambda: self.sites.living("module"), gradients, compiles
             )
             self.recording.start()
         except Exception as error:
@@ -231,7 +235,7 @@ class Observers:
         flow = self.facts["dataflow"]
         if self.recorded is None:
             return False
-        if not flow.missing and not unseen:
+        if (flow.around or not flow.missing) and not unseen:
             self.first = self.recorded
             self.start_dataflow()
             self.facts["dataflow"] = flow  # also where the second recording could not begin

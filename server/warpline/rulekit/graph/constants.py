@@ -21,8 +21,8 @@ _RANDOM = frozenset({
     "_sample_dirichlet", "rrelu_with_noise",
 })  # fmt: skip
 #: Operators whose result holds data from elsewhere: a batch of a loader's worker is an empty tensor that is
-#: set to shared memory.
-_FROM_OUTSIDE = frozenset({"set", "from_file"})
+#: set to shared memory, and compiled code has tensors of its own.
+_FROM_OUTSIDE = frozenset({"set", "from_file", "compiled", "written"})
 #: Where their first number is another one than 0 or 1, it may be the step's: a position, a time.
 _COUNTED = frozenset({"arange", "linspace"})
 #: The place of the value that these fill with.

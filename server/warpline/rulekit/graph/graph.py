@@ -239,6 +239,12 @@ def whole_graph(flow: Dataflow) -> Graph | None:
     return graph_of(flow) if flow.name and not flow.missing else None
 
 
+def graph_around(flow: Dataflow) -> Graph | None:
+    """The same, also where compiled calls are single operators. Only the tensors that they are given and
+    return are known: they may reach others, such as an attribute."""
+    return graph_of(flow) if flow.name and (flow.around or not flow.missing) else None
+
+
 def graph_of(flow: Dataflow) -> Graph:
     """The graph of a record; made once for all rules."""
     if not _LATEST or _LATEST[0][0] is not flow:

@@ -44,7 +44,10 @@ class Regions:
         self._last: dict[CodeType, int] = {}
 
     def start(self, watch: Watch) -> bool:
-        """Begin on this thread. False if it is in compiled code now, or the compiler cannot be watched."""
+        """Begin on this thread, or go on. False if it is in compiled code now, or if the compiler cannot be
+        watched."""
+        if self.watch is not None:
+            return True
         module = sys.modules.get(_MODULE)
         if module is None:
             self.watch = None  # nothing is compiled yet

@@ -19,12 +19,16 @@ def again(first: Operators, second: Operators) -> Tuple[int, ...]:
     step is repeated, as in a benchmark, and that says nothing.
 
     A tensor is the same if it has the same memory and layout, was there before both steps, and nothing wrote
-    to it. The storages of ``first`` are kept, so that no other one has got their address.
+    to it. Beside compiled code, it has to be one whose writes torch counts. The storages of ``first`` are
+    kept, so that no other one has got their address.
 
     Where both steps read the same data, parameters do not count: what a frozen model makes of the only batch
     is the same in each step, but such a batch often stands for others.
     """
     kept = first.values.kept(first.forward_values) & second.values.kept(second.forward_values)
+    if first.compiled:  # what that writes to is not seen, but counted
+        before, after = first.values.counted(kept), second.values.counted(kept)
+        kept = {storage for storage, count in before.items() if after.get(storage) == count}
     found = _both(first, second, kept)
     if len(found) == len(first.name):
         return ()

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import (
 )
 
 from ....wire.dataflow import (
+    COMPILED,
     DIRECT,
     LIBRARY,
     MODULE,
@@ -26,6 +27,7 @@ from ....wire.dataflow import (
     MOST_OPERATORS,
     OPTIMIZER,
     TENSOR,
+    WRITTEN,
     Dataflow,
     Frame,
     Masked,
@@ -40,7 +42,7 @@ from .hidden import Hidden
 from .masks import Masks
 from .padding import LookedUp
 from .unscored import Scored
-from .values import ALIAS, Interned, Values
+from .values import ALIAS, Interned, Values, writes
 
 if TYPE_CHECKING:
     from ..births.sites import Sites
@@ -73,6 +75,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.missing = ""
         self.running = True
         self.calls = 0
+        self.compiled = 0  # calls of compiled code
         self.random: Set[int] = set()  # names of operators that draw numbers
         self._forward_values: Optional[int] = None  # values that there were when a backward pass began
         self.buffers: Tuple[int, ...] = ()
@@ -125,6 +128,24 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             except Exception as error:
                 self._stop("an operator could not be read (%s)" % type(error).__name__)
         return result
+
+    def called_compiled(self, given: List[Tuple[Any, Optional[int]]], results: List[Any], frame: Any) -> None:
+        """Note a call of compiled code, made at ``frame``. ``given``: tensors, with the counts of writes to
+        them before it."""
+        self.compiled += 1
+        if not self.running or torch._C._current_graph_task_id() != -1:
+            return
+        try:
+            site = self._site(frame)
+            read = [TENSOR + str(self.values.read(one)) for one, _ in given]
+            self._add(COMPILED, site, [read], tuple(self.values.made(one, False) for one in results))
+            # What counts no writes may have been written to.
+            for one in (one for one, before in given if before is None or writes(one) != before):
+                was = TENSOR + str(self.values.read(one))
+                self._add(WRITTEN, site, [was], (self.values.made(one, True),))
+            self.random.update((self.names[COMPILED], self.names[WRITTEN]))
+        except Exception as error:
+            self._stop("a compiled call could not be read (%s)" % type(error).__name__)
 
     def read_in_turn(self, series: Any, batch_first: bool, frame: Any) -> None:
         """Note the input of a recurrent layer, (rows, columns, features), without ``batch_first`` (columns,
@@ -252,8 +273,10 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         missing = self.missing
         if not missing and not self.name:
             missing = "the step's operators ran on other threads, or in a graph"
+        around = bool(self.compiled and not missing)
         return Dataflow(
-            missing=missing,
+            missing="code is compiled: its operators are not recorded" if around else missing,
+            around=around,
             calls=self.calls,
             names=tuple(self.names),
             sites=tuple(OperatorSite(*site[:4]) for site in self.sites),
@@ -306,6 +329,28 @@ def _tensors(value: Any) -> Iterator[Any]:
             yield from _tensors(one)
 
 
+def tensors_in(value: Any, depth: int = 4) -> Iterator[Any]:
+    """The tensors in what a compiled function is given or returns: in lists, dicts and objects, but not a
+    module's own."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth and not isinstance(value, torch.nn.Module):
+        parts: Any = ()
+        if isinstance(value, (list, tuple)):
+            parts = value
+        elif isinstance(value, dict):
+            parts = value.values()
+        elif hasattr(value, "__dict__") and not isinstance(value, type):
+            parts = vars(value).values()
+        for one in parts:
+            yield from tensors_in(one, depth - 1)
+
+
+def _local(frame: Any, *names: str) -> List[Any]:
+    found = frame.f_locals
+    return [found[name] for name in names if name in found]
+
+
 _FURTHER = (DIRECT, MODULE, OPTIMIZER, LIBRARY)
 
 
@@ -318,18 +363,46 @@ class Recording:
         optimizers: Callable[[], Optional[List[Any]]] = list,
         modules: Callable[[], List[Any]] = list,
         gradients: Optional[Gradients] = None,
+        compiles: bool = False,
     ) -> None:
         """``optimizers`` gives those of the script, None where not all are known; ``modules`` its modules.
-        ``gradients``: of the step before, which are still watched."""
+        ``gradients``: of the step before, which are still watched. ``compiles``: the script compiles code;
+        then they are not watched."""
         self.mode = Operators(sites)
         self.gradients = gradients or Gradients(torch, self.mode)
-        self._watches = gradients is None
+        self._watches = gradients is None and not compiles
+        self._compiles = compiles
         self._optimizers, self._modules = optimizers, modules
         self._call: Optional[Callable[..., Any]] = None
         self._ctc_loss: Optional[Callable[..., Any]] = None
+        self._given: List[Tuple[Any, Optional[int]]] = []  # to the compiled code that runs
 
     def start(self) -> None:
         """Record each operator from here on."""
+        if self._watches:
+            with contextlib.suppress(Exception):  # another version of torch
+                self.gradients.start()
+        self._enter()
+
+    def pause(self, frame: Any) -> None:
+        """Record nothing while code runs that would be compiled again for that: the call of ``frame``."""
+        try:
+            self._given = [(one, writes(one)) for one in tensors_in(_local(frame, "args", "kwargs"))]
+        except Exception as error:
+            self.mode._stop("a compiled call could not be read (%s)" % type(error).__name__)
+        self._leave()
+
+    def resume(self, frame: Any) -> None:
+        """Go on after that, with what it returned."""
+        given, self._given, results = self._given, [], []
+        try:
+            results = list(tensors_in(_local(frame, "result")))
+        except Exception as error:
+            self.mode._stop("a compiled call could not be read (%s)" % type(error).__name__)
+        self._enter()
+        self.mode.called_compiled(given, results, frame)
+
+    def _enter(self) -> None:
         from torch._ops import HigherOrderOperator
 
         self._call = HigherOrderOperator.__call__
@@ -338,19 +411,12 @@ class Recording:
         torch.ctc_loss = _as_one(self.mode, self._ctc_loss, torch.ops.aten.ctc_loss.Tensor)
         for name in _RECURRENT:
             setattr(torch._VF, name, _noted(self.mode, getattr(torch._VF, name)))
-        if self._watches:
-            with contextlib.suppress(Exception):  # another version of torch
-                self.gradients.start()
         # Not ``__enter__``: it sets flags of Dynamo's that only its own ``__exit__`` takes back.
         _push_mode(self.mode)
 
-    def stop(self, watching: bool = False) -> Dataflow:
-        """End the recording and return it, with what can only be seen at its end, such as padding. A part
-        that raises is left out. ``watching``: what becomes of its gradients is still watched; the caller ends
-        that by ``with_gradients``."""
+    def _leave(self) -> None:
         from torch._ops import HigherOrderOperator
 
-        self.mode.running = False
         leave(self.mode)
         if self._call is not None:
             HigherOrderOperator.__call__ = self._call
@@ -358,6 +424,13 @@ class Recording:
             self._call = self._ctc_loss = None
             for name in _RECURRENT:
                 delattr(torch._VF, name)
+
+    def stop(self, watching: bool = False) -> Dataflow:
+        """End the recording and return it, with what can only be seen at its end, such as padding. A part
+        that raises is left out. ``watching``: what becomes of its gradients is still watched; the caller ends
+        that by ``with_gradients``."""
+        self.mode.running = False
+        self._leave()
         with contextlib.suppress(Exception):  # a module that was not set up
             buffers = [one for module in self._modules() for one in module._buffers.values()]
             self.mode.buffers = self.mode.values.unchanged(one for one in buffers if one is not None)
@@ -371,8 +444,11 @@ class Recording:
         return flow if watching or not self._watches else self.with_gradients(flow)
 
     def with_gradients(self, flow: Dataflow) -> Dataflow:
-        """End the watch over this step's gradients; ``flow`` with what became of them."""
+        """End the watch over this step's gradients; ``flow`` with what became of them. Compiled code may read
+        them, and update parameters, unseen."""
         self.gradients.stop()
+        if self.mode.compiled or self._compiles:
+            return flow
         with contextlib.suppress(Exception):  # an unusual optimizer: left out
             unheld = self.mode.values.unheld(self._optimizers() or [], self.gradients.is_read)
             flow = replace(flow, unheld=unheld)

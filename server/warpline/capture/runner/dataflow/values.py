@@ -41,6 +41,7 @@ class Values:
         self.parameters: List[int] = []
         self._written: set[int] = set()  # storages that something may have written to unseen
         self._before: dict[int, int] = {}  # storage that was there before the step -> first value
+        self._writes: dict[int, Optional[int]] = {}  # to those, as ``writes`` counts them when they are read
         self._asking: dict[int, int] = {}  # storage of a parameter that asks for gradients -> first value
         self.asking: dict[int, Asking] = {}  # the same, by the parameter's id
         self.leaves: set[int] = set()  # values of other tensors that do, and were not computed
@@ -55,6 +56,7 @@ class Values:
                 self._alias(found, self._latest[storage])
             else:
                 self._latest[storage] = self._before[storage] = found
+                self._writes[storage] = writes(tensor)
                 if not _dense(tensor).untyped_storage().resizable():
                     self._written.add(storage)  # it may be shared, with NumPy or another process
         if tensor.requires_grad and tensor.is_leaf and not isinstance(tensor, self._parameter):
@@ -157,6 +159,16 @@ class Values:
             for storage, number in self._before.items()
             if number < most and self._latest.get(storage) == number and storage not in self._written
         }
+
+    def counted(self, storages: Iterable[int]) -> Dict[int, int]:
+        """Writes to these before the step; without those that have no count."""
+        found = ((storage, self._writes.get(storage)) for storage in storages)
+        return {storage: count for storage, count in found if count is not None}
+
+
+def writes(tensor: Any) -> Optional[int]:
+    """How many writes to its memory torch has counted; None where it does not count them."""
+    return None if tensor.is_inference() else int(tensor._version)
 
 
 def _dense(tensor: Any) -> Any:
