@@ -107,6 +107,7 @@ def judge(run: Path, read: Read) -> Judged:
         settings.ignore,
         predict=predictor,
         compiling_s=predictor.compiling_s,
+        not_compiling=predictor.not_compiling,
     )
     report = diagnosis.report(attributed, diagnosed, diagnosis.plan(attributed, diagnosed, predictor))
     keep(run, attributed, report)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from warpline.capture import probing
-from warpline.wire.probing import COMPILED, KINDS, LOOPED, Part, Probed, Question, Tensor
+from warpline.wire.probing import COMPILED, KINDS, LOOPED, NOT_COMPILING, Part, Probed, Question, Tensor
 from warpline.wire.run import Request
 
 SMALL = (Tensor((4, 8, 16)),)
@@ -174,6 +174,33 @@ def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind(
     assert compiled.after is not None
     assert compiled.compiling_s > 1e-9 * compiled.after.host_ns
     assert not list(tmp_path.iterdir())
+
+
+def test_a_compiler_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    found = probing.probe(Request(python=sys.executable), (COMPILES,), 60.0, device="cpu", threads=1)
+    (one,) = found.answers
+    assert one.error.startswith(NOT_COMPILING)
+    assert "no-such-compiler" in one.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            ValueError("raised:\nfailed with it:\n  x.cpp:3: fatal error: Python.h: none"),
+            "x.cpp:3: fatal error: Python.h: none",
+        ),
+        (RuntimeError("backend raised:\nNoCompiler: none in PATH\nmore"), "NoCompiler: none in PATH"),
+        (RuntimeError(""), "RuntimeError:"),
+    ],
+)
+def test_the_reason_is_what_the_compiler_said(error: Exception, said: str) -> None:
+    pytest.importorskip("torch")
+    from warpline.capture.runner.probing import compiled
+
+    assert compiled.reason(error) == said
 
 
 @pytest.mark.parametrize(

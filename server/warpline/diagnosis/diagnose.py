@@ -28,6 +28,10 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 #: ``compiling_s(profile, change)``: seconds that the change compiles for, once; 0 where it is not known.
 CompilingS = Callable[[Profile, Change], float]
 
+#: ``not_compiling(profile, change)``: why a change that compiles something cannot be made where the script
+#: runs; "" where it can, or nothing says that it cannot.
+NotCompiling = Callable[[Profile, Change], str]
+
 #: Share of the step, in percent, from which on a saving is a warning, an information, else a hint.
 #: (Input wait: 5 % in the TensorBoard plugin, 10 % and more in TraceML.)
 WARNING, INFORMATION = 10.0, 5.0
@@ -56,12 +60,14 @@ def diagnose(
     *,
     predict: Predict | None = None,
     compiling_s: CompilingS = lambda *_: 0.0,
+    not_compiling: NotCompiling = lambda *_: "",
     catalogue: Sequence[Rule] | None = None,
 ) -> Diagnosis:
     """The findings in ``profile``, at the lines of ``texts(path)`` (the sources as they are now).
 
     ``ignore``: names of rules that the project's settings silence. ``predict``: else the rule's bound is
-    used. ``compiling_s``: a finding says what its fix takes to compile. A rule that raises costs its own
+    used. ``compiling_s``: a finding says what its fix takes to compile. ``not_compiling``: why it is not
+    offered. A rule that raises costs its own
     findings and leaves one note.
     """
     profile = rebase(profile, texts)
@@ -97,9 +103,13 @@ def diagnose(
     for (rule, draft), name in zip(kept, ids, strict=True):
         finding, change = _finding(context, rule, draft, name, predict)
         if change is not None:
+            without = not_compiling(profile, change)
+            if without:
+                findings.append(_not_offered(finding, without))
+                continue
             changes[name] = change
             finding = _paid_back(context, finding, compiling_s(profile, change))
-        if _harms(context, finding):
+        if _harms(context, finding) or (draft.tried and not _is_tried(finding)):
             continue
         if draft.once and change is not None:
             once[draft.once] = (*once.get(draft.once, ()), change)
@@ -321,6 +331,16 @@ def _paid_back(context: Context, finding: Finding, compiling_s: float) -> Findin
         message=finding.message + message(said, evidence),
         evidence=(*finding.evidence, *evidence.values()),
     )
+
+
+def _not_offered(finding: Finding, reason: str) -> Finding:
+    """``finding`` without its fixes, whose gain was not tried: what they need is not there."""
+    refused = f" No edit is offered: {reason}." if finding.fixes else ""
+    return replace(finding, message=finding.message + refused, predicted=None, fixes=())
+
+
+def _is_tried(finding: Finding) -> bool:
+    return finding.predicted is not None and finding.predicted.basis == "probed"
 
 
 def _hides(context: Context, after: Predicted) -> bool:

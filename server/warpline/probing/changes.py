@@ -10,7 +10,7 @@ from warpline.devices import can
 from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Together
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import compiled, inputs, layouts, optimizers
-from warpline.wire.probing import COMPILED, Answer, Probed, Question
+from warpline.wire.probing import COMPILED, NOT_COMPILING, Answer, Probed, Question
 
 Answers = Mapping[Question, Answer]
 
@@ -98,6 +98,16 @@ def compiling_s(profile: Profile, change: Change, answers: Answers) -> float:
     tried = [answers[one].compiling_s for one, weight in _asked(profile, change) if weight and one in answers]
     spent = max(tried, default=0.0)
     return spent * compiled.size(profile, change) if spent else compiled.untried_s(profile, change)
+
+
+def not_compiling(profile: Profile, change: Change, answers: Answers) -> str:
+    """Why nothing can be compiled where the script runs, if a trial of ``change`` found that; else ""."""
+    if isinstance(change, Together):
+        return next(filter(None, (not_compiling(profile, part, answers) for part in change.changes)), "")
+    if not isinstance(change, Replace) or change.by != COMPILED:
+        return ""
+    errors = (answers[one].error for one, _ in _asked(profile, change) if one in answers)
+    return next((error for error in errors if error.startswith(NOT_COMPILING)), "")
 
 
 def _asked(profile: Profile, change: Replace) -> inputs.Weighted:

@@ -163,6 +163,7 @@ class Context:
         alternative: Change | None = None,
         unseen: bool = False,
         replayed: bool = False,
+        tried: bool = False,
         once: str = "",
         hides: Change | None = None,
     ) -> Draft:
@@ -175,8 +176,8 @@ class Context:
         what to do by hand; a Fix that would not take effect is refused, too. When all refuse, the first
         reason ends the message. ``alternative``: what the last of them changes, used instead if the first one
         refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot
-        lower, ``replayed``: one that only a replay confirms, ``once``: what is paid only once, ``hides``: the
-        step without what hides others (see :class:`Draft`).
+        lower, ``replayed``: one that only a replay confirms, ``tried``: a gain that only a trial confirms,
+        ``once``: what is paid only once, ``hides``: the step without what hides others (see :class:`Draft`).
         """
         made, reasons, first = [], [], False
         for which, make in enumerate(fixes):
@@ -216,6 +217,7 @@ class Context:
             severity,
             unseen,
             replayed,
+            tried,
             alternative if len(made) > 1 else None,
             once,
             hides,

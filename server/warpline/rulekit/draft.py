@@ -28,6 +28,8 @@ class Draft(Placed):
     #: The cost is the most that the timing window allows, and only a replay tells what there is of it: where
     #: none sees a gain there is no finding.
     replayed: bool = False
+    #: Only a trial of the change tells whether it gains anything: without one there is no finding.
+    tried: bool = False
     alternative: Change | None = None  # what the last fix changes, where that is something else
     #: What takes the time ("planning"), where it is paid once and not in every later step.
     once: str = ""

@@ -6,6 +6,10 @@ Finds functions whose elementwise and reduction kernels take a measurable part o
 formulas, which have their own rules. The fix compiles the function. If a step's operators were recorded,
 only those that the function itself calls count, not torch's own layers and autocast's casts.
 
+On a CPU it finds such operators if they take a tenth of the step, and reports them only if the recorded ones
+were compiled beside the script and were faster. torch.compile needs a C++ compiler there: the finding says
+so if there is none.
+
 ## Why is this slow
 
 An elementwise kernel reads whole tensors, does an operation or two on each number, and writes a tensor.
@@ -159,10 +163,11 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Change, CompiledCalls, Replace, Together
+from warpline.model.change import Change, CompiledCalls, Replace, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms
+from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.compiled_reach import (
     breaks_at,
     calls_of,
@@ -186,9 +191,11 @@ from warpline.rulekit.formulas.norm import norm
 from warpline.rulekit.fusible import Run, passes_ms, runs_of
 from warpline.rulekit.graph import FAMILIES, Passes, matched, passes
 from warpline.rulekit.inference import steps
+from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.own_launches import model_uncompilable, uncompilable
+from warpline.rulekit.saving import Spent
 from warpline.rulekit.terms import Term, formulas, function_at
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Statement
@@ -197,17 +204,74 @@ from warpline.wire.probing import COMPILED
 #: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
 _PASSES = 3
 _WORTH_COMPILING = 5.0  # percent of the step: what saves less is a hint
+#: Percent of the step from which on a CPU compiles for a trial, which takes it seconds.
+_MUCH_ON_A_CPU = 10.0
 
 
 class UnfusedElementwise(Rule):
     area = "fusion"
-    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         if differentiates_twice(context):
             return  # compiled code cannot do that
-        told = {place for formula in formulas(context, _known) for place in formula.places}
-        told |= {place for one in matched(context, *FAMILIES) for place in one.places}
+        if context.can("kernels"):
+            yield from self._of_kernels(context)
+        elif context.can("replacements"):
+            yield from self._of_operators(context)
+
+    def _of_operators(self, context: Context) -> Iterator[Draft]:
+        """On a CPU, where only a trial tells what compiled code would gain."""
+        recorded = passes(context)
+        if not recorded or is_compiled(context):
+            return
+        told = _told(context)
+        found = []
+        for (source, function), costs in _by_function(context).items():
+            if any(source.inside(one.backward, function) for one in steps(context)):
+                continue
+            if _is_compiled(source, function) or unrolled(context, source, function):
+                continue
+            if _around(context, source, function, costs):
+                continue
+            inside = in_order(context, costs)
+            runs = _chains([one for one in inside if one.place not in told], recorded)
+            spent = Spent((cost for run in runs for cost in run.costs), partial(_passing_ms, recorded))
+            if context.share(spent.total) >= _MUCH_ON_A_CPU:
+                found.append((source, function, costs, spent))
+        for source, function, costs, spent in found:
+            inside = in_order(context, costs)
+            whole = tuple(one.place for one in inside)
+            if any(set(whole) < {one.place for one in in_order(context, other)} for _, _, other, _ in found):
+                continue  # compiled with the function that calls it
+            rest = reached_ms(inside) - spent.total
+            calls = sum(recorded[cost.place].count for cost in spent)
+            around = _holds_the_step(context, source, function)
+            yield context.draft(
+                spent.hottest.place if around else source.place(function),
+                f"`{function.name.value}` {'and what it calls run' if len(inside) > len(spent) else 'runs'} "
+                "{calls} elementwise and reducing operators, which take {spent} ({share}). torch.compile "
+                "would fuse them into a few."
+                + (" What else these lines do takes {rest}." if context.matters(rest) else ""),
+                {
+                    "calls": count("elementwise operators", calls, "per step"),
+                    **context.spent("elementwise operators", spent.total),
+                    **({"rest": ms("other work there", rest)} if context.matters(rest) else {}),
+                },
+                cause=spent.hottest.place,
+                cost_ms=spent.total,
+                severity="information",
+                change=Replace(
+                    COMPILED,
+                    whole,
+                    Scale(whole),
+                    ("", str(max(1, round(calls_of(context, source, function))))),
+                ),
+                tried=True,
+                fixes=[partial(_fix, context, source, function, _broken(context, source, function, costs))],
+            )
+
+    def _of_kernels(self, context: Context) -> Iterator[Draft]:
+        told = _told(context)
         recorded = passes(context)
         for (source, function), costs in _by_function(context).items():
             untold = [cost for cost in costs if cost.place not in told]
@@ -280,11 +344,42 @@ class UnfusedElementwise(Rule):
                 change=change,
                 # A function that runs the backward pass as well is not compiled whole.
                 fixes=[
-                    partial(_fix, source, function, broken)
+                    partial(_fix, context, source, function, broken)
                     if step is None
                     else partial(_fix_model, step, broken)
                 ],
             )
+
+
+def _told(context: Context) -> set[tuple[str, int]]:
+    """Lines with formulas that another rule reports."""
+    told = {place for formula in formulas(context, _known) for place in formula.places}
+    return told | {place for one in matched(context, *FAMILIES) for place in one.places}
+
+
+def _passing_ms(recorded: Mapping[tuple[str, int], Passes], cost: LineCost) -> float:
+    """On a CPU, the time of a line's elementwise and reducing operators, in both phases."""
+    own = sum(op.device_ms for op in cost.ops if not is_product(op.name))
+    return min(cost.step_ms, own * recorded.get(cost.place, Passes()).share)
+
+
+def _holds_the_step(context: Context, source: Source, function: cst.FunctionDef) -> bool:
+    """Whether the loop whose turns are the steps is in the function: nothing called the function in them."""
+    costs = [cost for cost in _lines_in(context, source, function) if cost.calls > 0]
+    called = any(callers(context, function_of(cost)) for cost in costs)
+    statements = (source.statement_at(cost.line) for cost in costs)
+    return not called and any(
+        source.inside(loop, function)
+        for statement in statements
+        if statement is not None
+        for loop in source.loops(statement)
+    )
+
+
+def _lines_in(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
+    begun = source.line(function.body.body[0])
+    costs = context.costs_within(source.path, begun, source.span(function)[1][0])
+    return [cost for cost in costs if function_at(source, cost.line) is function]
 
 
 def _chains(costs: Sequence[LineCost], recorded: Mapping[tuple[str, int], Passes] | None) -> list[Run]:
@@ -311,7 +406,7 @@ def _known(term: Term) -> object | None:
 def _by_function(context: Context) -> dict[tuple[Source, cst.FunctionDef], list[LineCost]]:
     found: dict[tuple[Source, cst.FunctionDef], list[LineCost]] = {}
     for cost in context.profile.lines:
-        if not cost.kernels or cost.group:
+        if not (cost.kernels if context.on_gpu else cost.ops) or cost.group:
             continue
         source = context.source(cost.file)
         function = function_at(source, cost.line)
@@ -354,11 +449,18 @@ def _fix_model(step: TrainingStep, broken: str | None) -> Fix:
     return compile_model(step)
 
 
-def _fix(source: Source, function: cst.FunctionDef, broken: str | None) -> Fix:
+def _fix(context: Context, source: Source, function: cst.FunctionDef, broken: str | None) -> Fix:
     if broken is not None:
         raise Refused(broken)
     if function.decorators:
         raise Refused("the function already has a decorator")
+    if _holds_the_step(context, source, function):
+        raise Refused(
+            "the loop of the steps is in this function, and torch.compile would write out all of its turns: "
+            "move what a step computes into its own function, and compile that"
+        )
+    if any(source.enclosing(node, cst.FunctionDef) is function for node in source.nodes(cst.Yield)):
+        raise Refused("torch.compile does not compile generators: compile what the function computes")
     if function.asynchronous is not None or source.enclosing(function, cst.FunctionDef) is not None:
         raise Refused("the function is defined again each time")
     edits = Edits(source)

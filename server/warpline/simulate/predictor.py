@@ -8,7 +8,7 @@ from dataclasses import replace
 from warpline.model.change import Change
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted, Resource
-from warpline.probing import Answers, compiling_s, informed, questions
+from warpline.probing import Answers, compiling_s, informed, not_compiling, questions
 from warpline.simulate.simulation import Simulation
 from warpline.simulate.timeline import Places
 from warpline.trace.columns import Trace
@@ -45,6 +45,10 @@ class Predictor:
     def compiling_s(self, profile: Profile, change: Change) -> float:
         """Seconds that a change compiles for, once; 0 where it compiles nothing that is known."""
         return compiling_s(profile, change, self._answers)
+
+    def not_compiling(self, profile: Profile, change: Change) -> str:
+        """Why nothing can be compiled where the script runs, if a trial of ``change`` said so; else ""."""
+        return not_compiling(profile, change, self._answers)
 
     def limit(self, profile: Profile, change: Change) -> Resource:
         """The resource that bounds the step with ``change``."""

@@ -13,6 +13,8 @@ from typing import Any, Optional
 PROBED = "probed.json"
 #: The kind that compiles, which takes longer than all others.
 COMPILED = "compiled"
+#: How the error begins where nothing at all can be compiled, as without a C++ compiler.
+NOT_COMPILING = "torch.compile does not work here"
 #: What can be tried: the kinds of ``capture/runner/probing``.
 KINDS = frozenset({
     "layer_norm", "rms_norm", "attention", "optimizer", "product", "padded", "narrower", "convolution", "cat",

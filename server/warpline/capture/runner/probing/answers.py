@@ -11,10 +11,10 @@ from dataclasses import asdict
 
 import torch
 
-from ....wire.probing import COMPILED, Answer, Question, QuestionBatch, batch_from_json
+from ....wire.probing import COMPILED, NOT_COMPILING, Answer, Question, QuestionBatch, batch_from_json
 from ..device import kinds
 from ..device.alone import Alone
-from . import agreement, clock
+from . import agreement, clock, compiled
 from .kinds import KINDS, Pair
 
 #: Seconds to wait for a profile on the same GPU, within the 30 that the server gives the import of torch.
@@ -62,6 +62,9 @@ def answer(question: Question, wanted: QuestionBatch, ends: float, wait: Callabl
         pair = make(question, wanted.device)
         return timed(question, pair, wanted.device, ends, wait)
     except Exception as error:  # out of memory, a shape that the operator does not take, an older torch
+        nothing = compiled.not_compiling(wanted.device) if question.kind == COMPILED else ""
+        if nothing:
+            return Answer(question, error="%s: %s" % (NOT_COMPILING, nothing))
         return Answer(question, error=("%s: %s" % (type(error).__name__, error)).splitlines()[0][:300])
 
 

@@ -41,6 +41,28 @@ def compiled(question: Question, device: str) -> Pair:
     return Pair(before, _work(torch.compile(work, mode=mode), inputs, wanted, changed), same=False)
 
 
+def not_compiling(device: str) -> str:
+    """Why nothing can be compiled here, as without a C++ compiler or Python's headers; "" where it can."""
+
+    def least(x: Any) -> Any:
+        return x.sin() + 1
+
+    _without_headers()
+    torch._dynamo.reset()
+    try:
+        torch.compile(least)(torch.zeros(64, device=device))
+    except Exception as error:
+        return reason(error)
+    return ""
+
+
+def reason(error: BaseException) -> str:
+    """What a compiler says is wrong, in one line: torch wraps that."""
+    lines = [line.strip() for line in ("%s: %s" % (type(error).__name__, error)).split("\n")]
+    said = [line for line in lines if line and not line.endswith("raised:")] or lines
+    return next((line for line in said if "fatal error:" in line), said[0])[:300]
+
+
 def _without_counters(part: Part, question: Question) -> Part:
     """The part without results that are whole numbers of an input, changed in place (the batches that a norm
     has seen). They are computed all the same. AOTAutograd gives the results after them the wrong gradients,

@@ -1,0 +1,118 @@
+"""Elementwise operators where the CPU is the device: reported only where compiling them was tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.diagnosis.diagnose import diagnose
+from warpline.model.change import Change, Replace
+from warpline.model.profile import Profile
+from warpline.model.report import Finding, Predicted
+
+CODE = """\
+#> device kind={device}; steps step_ms=20
+import torch
+
+{above}
+def settle(dust, wind):
+    lift = wind * wind * 0.5
+    #^ cost step_ms={ms} device_ms={ms} calls=1; op aten::mul count=2 device_ms={ms}
+    #^ node aten.mul.Tensor args=[%20,%20] shape=[500,500] function=settle
+    #^ node aten.mul.Tensor args=[%0,0.5] shape=[500,500] function=settle
+    fall = torch.exp(-dust)
+    #^ cost step_ms={ms} device_ms={ms} calls=1; op aten::exp count=1 device_ms={ms}
+    #^ node aten.neg.default args=[%21] shape=[500,500] function=settle
+    #^ node aten.exp.default args=[%2] shape=[500,500] function=settle
+    {last} dust + 0.01 * (lift - fall)
+    #^ cost step_ms={ms} device_ms={ms} calls=1; op aten::sub count=1 device_ms={ms}
+    #^ node aten.sub.Tensor args=[%1,%3] shape=[500,500] function=settle
+    #^ node aten.mul.Tensor args=[%4,0.01] shape=[500,500] function=settle
+    #^ node aten.add.Tensor args=[%21,%5] shape=[500,500] function=settle
+
+def main():
+    for hour in range(9000):
+        dust = settle(dust, wind)  #> cost step_ms=0.1 calls=1 {called}
+"""
+AS_IT_IS = {"device": "cpu", "ms": 5, "above": "", "last": "return", "called": ""}
+STEP_IN_MAIN = """\
+#> device kind=cpu; steps step_ms=20
+import torch
+
+def main():
+    for hour in range(9000):
+        lift = wind * wind * 0.5
+        #^ cost step_ms=9 device_ms=9 calls=1; op aten::mul count=2 device_ms=9
+        #^ node aten.mul.Tensor args=[%20,%20] shape=[500,500] function=main
+        #^ node aten.mul.Tensor args=[%0,0.5] shape=[500,500] function=main
+        dust = dust + lift - dust.exp()
+        #^ cost step_ms=9 device_ms=9 calls=1; op aten::exp count=1 device_ms=9
+        #^ node aten.add.Tensor args=[%21,%1] shape=[500,500] function=main
+        #^ node aten.exp.default args=[%21] shape=[500,500] function=main
+        #^ node aten.sub.Tensor args=[%2,%3] shape=[500,500] function=main
+"""
+
+
+def told(
+    code: str, basis: str = "probed", step_ms: float = 6.0, reason: str = ""
+) -> tuple[list[Finding], list[Change]]:
+    """What is found where the trial gave this step, and the changes that were asked about."""
+    example = read_example(code)
+    asked: list[Change] = []
+
+    def predict(profile: Profile, change: Change) -> Predicted:
+        asked.append(change)
+        return Predicted(step_ms, 20 / step_ms, basis)  # type: ignore[arg-type]
+
+    diagnosis = diagnose(
+        example.profile, texts(example), predict=predict, not_compiling=lambda profile, change: reason
+    )
+    assert not [note for note in diagnosis.notes if "failed" in note]
+    return [one for one in diagnosis.findings if one.rule == "unfused-elementwise"], asked
+
+
+def test_a_function_that_gained_when_it_was_tried() -> None:
+    (one,), asked = told(CODE.format(**AS_IT_IS))
+    assert (one.line, [fix.title for fix in one.fixes]) == (4, ["Compile settle"])
+    assert one.predicted is not None
+    assert one.predicted.basis == "probed"
+    (change,) = [change for change in asked if isinstance(change, Replace)]
+    assert (change.by, change.options, {line for _, line in change.places}) == (
+        "compiled",
+        ("", "1"),
+        {5, 6, 7},
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "basis", "step_ms"),
+    [
+        ({}, "simulated", 6.0),  # nothing was tried
+        ({}, "probed", 20.0),  # tried, and as slow
+        ({"ms": 0.5}, "probed", 18.0),  # too little of the step to compile anything for a trial
+        ({"device": "mps"}, "probed", 6.0),  # nothing can be tried there
+        ({"above": "@torch.compile"}, "probed", 6.0),
+    ],
+)
+def test_nothing_is_found(facts: dict[str, object], basis: str, step_ms: float) -> None:
+    assert told(CODE.format(**AS_IT_IS | facts), basis, step_ms)[0] == []
+
+
+def test_without_a_compiler_the_finding_says_so_and_offers_nothing() -> None:
+    reason = "torch.compile does not work here: No working C++ compiler found"
+    (one,), _ = told(CODE.format(**AS_IT_IS), "simulated", 20.0, reason)
+    assert one.message.endswith(f"No edit is offered: {reason}.")
+    assert (one.fixes, one.predicted) == ((), None)
+
+
+def test_the_loop_of_the_steps_is_not_compiled() -> None:
+    (one,), _ = told(STEP_IN_MAIN)
+    assert one.line in (5, 6)
+    assert one.fixes == ()
+    assert "the loop of the steps is in this function" in one.message
+
+
+def test_generators_are_not_compiled() -> None:
+    (one,), _ = told(CODE.format(**AS_IT_IS | {"last": "yield"}))
+    assert one.fixes == ()
+    assert "generators" in one.message
