@@ -20,3 +20,19 @@ def test_an_optimizer_says_how_many_groups_it_has() -> None:
     made = torch.optim.SGD([{"params": [torch.zeros(2, requires_grad=True)]} for _ in range(5)], lr=0.1)
     told = facts(torch, "optimizer", made)
     assert (told["parameters"], told["groups"]) == (5, 5)
+
+
+def test_an_optimizer_says_which_parameters_have_which_settings() -> None:
+    table, bias, gate = (torch.zeros(size, requires_grad=True) for size in ((9, 4), (3,), (3,)))
+    made = torch.optim.SGD(
+        [
+            {"params": [table]},
+            {"params": [bias], "momentum": 0.9, "lr": 1.0},
+            {"params": [gate], "momentum": 0.9, "lr": 2.0},
+        ],
+        lr=0.1,
+    )
+    assert facts(torch, "optimizer", made)["settings"] == [
+        {"momentum": 0, "weight_decay": 0, "shapes": [[1, 9, 4]]},
+        {"momentum": 0.9, "weight_decay": 0, "shapes": [[2, 3]]},
+    ]

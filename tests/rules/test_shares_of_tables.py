@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+
 import pytest
 
 from tests.annotated import read_example, texts
@@ -74,3 +77,41 @@ def test_many_rows_of_both_are_read() -> None:
     """40 times 512 rows are more than a fifth of one table, and its line alone does not count either."""
     every = found(TWO.format(last=LAST.format(many=40)))
     assert [sum(each.value for each in one.evidence if each.unit == "ms") for one, _ in every] == [8.5, 8.5]
+
+
+#: The tables are in a group of their own; the last parameters of the optimizer's record are of the rest.
+GROUPS = """\
+rest = {{"params": list(tower.parameters()), "momentum": 0.9}}
+optimizer = torch.optim.SGD([rest, {{"params": both}}], lr=0.1)
+#^ site optimizer type=SGD elements=11530000 shapes=[[2,90000,64],[1,100,100]] settings={settings}"""
+STILL = {"momentum": 0, "weight_decay": 0}
+
+
+def grouped(tables: dict[str, float], rest: dict[str, float]) -> str:
+    groups = [{**tables, "shapes": [[2, 90000, 64]]}, {**rest, "shapes": [[1, 100, 100]]}]
+    made = GROUPS.format(settings=shlex.quote(json.dumps(groups).replace(" ", "")))
+    optimizer = "\n".join(TWO.split("\n")[6:8])
+    return TWO.format(last="false = right").replace(optimizer, made)
+
+
+@pytest.mark.parametrize(
+    ("tables", "rest", "count"),
+    [
+        (STILL, STILL, 2),
+        (STILL, {"momentum": 0.9, "weight_decay": 0.01}, 2),  # only the others' rows all move
+        ({"momentum": 0.9, "weight_decay": 0}, STILL, 0),
+        ({"momentum": 0, "weight_decay": 0.1}, STILL, 0),
+        ({"weight_decay": 0}, STILL, 2),  # Adagrad has no momentum
+    ],
+)
+def test_the_group_of_the_tables_decides(
+    tables: dict[str, float], rest: dict[str, float], count: int
+) -> None:
+    assert len(found(grouped(tables, rest))) == count
+
+
+def test_groups_that_are_added_later_may_have_the_tables_too() -> None:
+    code = grouped(STILL, STILL).replace(
+        "for one, other", 'optimizer.add_param_group({"params": more})\nfor one, other'
+    )
+    assert found(code) == []

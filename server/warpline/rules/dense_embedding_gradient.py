@@ -4,8 +4,8 @@
 
 Finds embeddings with at most a tenth of their rows read in a step, while the backward pass fills a gradient
 of the table's size and the optimizer updates all of it. It reports nothing if the table has
-another use (tied output weights), or if momentum or weight decay (or parameter groups, which may have
-either) change all rows anyway. With Adam, it
+another use (tied output weights), or if momentum or weight decay of its parameter group change all rows
+anyway. With Adam, it
 reports only tables that are nearly all that Adam updates and take a fifth of the step, because
 `SparseAdam` gives other results.
 
@@ -189,9 +189,7 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
     elements = optimizer.elements or 0
     if not _holds(optimizer, table) or not elements:
         return
-    if kind in _SAME_RESULT and (
-        _grouped(context) or any(_setting(site, name) not in _NONE[name] for name in _NONE)
-    ):
+    if kind in _SAME_RESULT and _changes_all(context, site, optimizer, table):
         return
     modules = _made(context, table)
     many = max(1, len(modules))
@@ -235,8 +233,23 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
 _NONE: dict[str, tuple[Any, ...]] = {"momentum": (0, None), "weight_decay": (0,)}
 
 
-#: How parameter groups are written. Each has its own momentum and weight decay, which no record says.
+#: How parameter groups are added to an optimizer later than they are recorded.
+_ADDED = re.compile(r"\.add_param_group\(")
+#: How parameter groups are written. Each has its own momentum and weight decay, which older runs do not say.
 _GROUPS = re.compile(r"""["']params["']|\bdict\(\s*params\s*=|\.add_param_group\(""")
+
+
+def _changes_all(context: Context, site: Site, optimizer: Optimizer, table: Table) -> bool:
+    """Whether an update changes rows that no gradient reaches: by the settings of the groups that have a
+    parameter of the table's size, where they were recorded."""
+    if optimizer.settings is None or _ADDED.search("\n".join(context.profile.sources.values())):
+        return _grouped(context) or any(_setting(site, name) not in _NONE[name] for name in _NONE)
+    own = [
+        group
+        for group in optimizer.settings
+        if any(tuple(shape[1:]) == table.shape for shape in group.get("shapes", ()))
+    ]
+    return not own or any(group.get(name) not in (*_NONE[name], None) for group in own for name in _NONE)
 
 
 def _grouped(context: Context) -> bool:

@@ -55,6 +55,8 @@ class Optimizer:
     elements: int | None = None
     shapes: list[list[int]] | None = None  # of the parameters: how many there are, then their sizes
     devices: list[str] | None = None
+    #: Of its groups with equal settings: those that are numbers, and ``shapes`` as above.
+    settings: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ _MODULE = (
     "embedding_dim", "approximate", "inplace", "embed_dim", "num_heads", "batch_first", "affine",
     "elementwise_affine", "track_running_stats",
 )  # fmt: skip
+#: Settings that change rows which no gradient reaches.
+_CHANGING = ("momentum", "weight_decay")
 #: Largest number of distinct parameter shapes kept per optimizer.
 _MOST_SHAPES = 200
 
@@ -72,12 +74,28 @@ def _optimizer(optimizer: Any) -> dict[str, Any]:
         "elements": sum(tensor.numel() for group in groups for tensor in group["params"]),
         "devices": sorted({tensor.device.type for group in groups for tensor in group["params"]}),
     }
-    shapes = collections.Counter(tuple(tensor.shape) for group in groups for tensor in group["params"])
-    found["shapes"] = [[count, *shape] for shape, count in shapes.most_common(_MOST_SHAPES)]
+    found["shapes"] = _shapes(groups)
+    alike = {}  # type: dict[tuple[tuple[str, Any], ...], list[Any]]
+    for group in groups:
+        alike.setdefault(tuple((name, group[name]) for name in _CHANGING if _plain(group, name)), []).append(
+            group
+        )
+    if len(alike) <= _MOST_SHAPES:
+        found["settings"] = [{**dict(names), "shapes": _shapes(some)} for names, some in alike.items()]
     for name in ("fused", "foreach", "capturable"):
         if name in first:
             found[name] = plain(first[name])
     return found
+
+
+def _plain(group: Any, name: str) -> bool:
+    """Whether a group has that setting, as a number or a flag and not as a tensor."""
+    return isinstance(group.get(name), (bool, int, float))
+
+
+def _shapes(groups: Any) -> list[list[int]]:
+    shapes = collections.Counter(tuple(tensor.shape) for group in groups for tensor in group["params"])
+    return [[count, *shape] for shape, count in shapes.most_common(_MOST_SHAPES)]
 
 
 def _module(torch: ModuleType, module: Any) -> dict[str, Any]:
