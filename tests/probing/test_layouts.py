@@ -50,14 +50,16 @@ def step():
     {autocast}
         out = net(images * 2)
         loss = out.square().mean()
-    loss.backward()
+    {ending}
 """
 USUAL = {
     "last": "1",
     "pooled": "x.mean((2, 3))",
     "mode": "",
     "autocast": 'with torch.autocast("cpu", torch.bfloat16):',
+    "ending": "loss.backward()",
 }
+SERVED = {"autocast": "with torch.inference_mode():", "ending": "pass", "mode": ".eval()"}
 
 
 def profiled(**given: str) -> Profile:
@@ -122,6 +124,15 @@ def test_each_piece_begins_with_a_convolution_and_equal_ones_are_one() -> None:
     assert all(one.backward and "same" in one.options for one in (repeated, stem, *others))
 
 
+def test_what_is_recorded_in_inference_mode_is_tried_too() -> None:
+    """Its operators are recorded as they are called, a convolution as ``conv2d``."""
+    profile = profiled(**SERVED)
+    assert len(change_of(profile).places) == 3
+    asked = questions(profile, change_of(profile))
+    first = [next(name for name in operators(one) if "conv" in name) for one in asked]
+    assert sorted(first) == ["conv2d", "conv2d", "conv_transpose2d"]
+
+
 def test_the_answers_shorten_the_lines_of_the_network() -> None:
     profile = profiled()
     change = change_of(profile)
@@ -147,6 +158,7 @@ def test_the_answers_shorten_the_lines_of_the_network() -> None:
         {"last": "nn.functional.dropout(x.repeat_interleave(2, 2).repeat_interleave(2, 3), 0.1)"},
         {"pooled": "x.reshape(2, 8, -1).mean(-1)"},
         {"pooled": "x.view(2, 8, 256).mean(-1)"},
+        SERVED,
     ],
 )
 def test_what_is_tried_gives_the_same_in_both_layouts(given: dict[str, str]) -> None:
@@ -156,7 +168,7 @@ def test_what_is_tried_gives_the_same_in_both_layouts(given: dict[str, str]) -> 
     found = probing.probe(Request(python=sys.executable), asked, 60.0, device="cpu", threads=1)
     assert [one.error for one in found.answers] == [""] * len(asked)
     assert all(one.difference <= 1 for one in found.answers)
-    assert any("convolution" in operators(one.question) for one in found.answers)
+    assert any({"convolution", "conv2d"} & {*operators(one.question)} for one in found.answers)
 
 
 def test_several_networks_in_a_step_are_not_tried() -> None:

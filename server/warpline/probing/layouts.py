@@ -15,7 +15,7 @@ from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.parts import base_of, called_at, part_of, shape_of
-from warpline.wire.dataflow import TENSOR, Dataflow
+from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, Dataflow
 from warpline.wire.probing import Part, Question, Tensor
 
 #: Different pieces that are tried, those that take longest first; equal ones are tried once.
@@ -68,7 +68,7 @@ def _pieces(flow: Dataflow, rows: list[int]) -> Iterator[list[int]]:
     piece: list[int] = []
     whole = False  # the piece has its convolution
     for row in rows:
-        if base_of(flow, row) == _CONVOLUTION and len(shape_of(flow, flow.outputs[row][0])) == 4:
+        if base_of(flow, row) in CONVOLUTIONS and len(shape_of(flow, flow.outputs[row][0])) == 4:
             own = len(piece)
             while own and base_of(flow, piece[own - 1]) == "_to_copy":
                 own -= 1
@@ -96,7 +96,7 @@ def _times(profile: Profile) -> Callable[[Dataflow, int], float]:
     def spent(flow: Dataflow, row: int) -> float:
         name, given = base_of(flow, row), flow.arguments[row]
         kind, count = ("batch_norm", 1) if "batch_norm" in name else (_CONVOLUTION, 2)
-        if kind not in name or len(given) < count:
+        if (kind not in name and name not in CONVOLUTIONS) or len(given) < count:
             return 0.0
         read = (one for one in given[:count] if isinstance(one, str) and one.startswith(TENSOR))
         return found.get((kind, tuple(shape_of(flow, int(one[len(TENSOR) :])) for one in read)), 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.model_lines import (
     about_model,
+    given_a_name,
     is_torchs,
     made_by_calls,
     model_made,
@@ -92,14 +92,11 @@ def target_made(site: Site, source: Source) -> Target:
 
 
 def _compile_made(site: Site, source: Source) -> Fix:
-    statement = source.statement_at(site.line)
-    assignment = (
-        next(iter(source.nodes(cst.Assign, within=statement)), None) if statement is not None else None
-    )
-    targets = [source.code(item.target) for item in assignment.targets] if assignment is not None else []
-    if statement is None or len(targets) != 1 or not re.fullmatch(r"[\w.]+", targets[0]):
+    found = given_a_name(source, site.line)
+    if found is None:
         raise Refused("the model is not given a name where it is made: call its `compile()`")
-    line = _OF_OTHERS.format(model=targets[0])
+    statement, name = found
+    line = _OF_OTHERS.format(model=name)
     if line in source.text:
         raise Refused("the script already does this")
     edits = Edits(source)

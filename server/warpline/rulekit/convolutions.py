@@ -7,7 +7,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.saving import Spent, less_device_time
-from warpline.wire.dataflow import OPTIMIZER
+from warpline.wire.dataflow import CONVOLUTIONS, OPTIMIZER
 
 #: The ops that launch the kernels, forward and backward (``conv2d`` and ``convolution`` only call them).
 _NAMES = {
@@ -34,7 +34,7 @@ def network_places(context: Context) -> Places:
     not all was recorded, or an optimizer's step lies between them: then there are several networks."""
     graph = whole_graph(context.profile.facts.dataflow)
     nodes = graph.nodes if graph is not None else []
-    at = [index for index, node in enumerate(nodes) if node.name == "convolution"]
+    at = [index for index, node in enumerate(nodes) if node.name in CONVOLUTIONS]
     if graph is None or not at:
         return ()
     sites = [graph.site(node) for node in nodes[at[0] : at[-1] + 1]]

@@ -31,6 +31,19 @@ def model_name(step: TrainingStep) -> str | None:
     return _model_of(found)
 
 
+def given_a_name(source: Source, line: int) -> tuple[Statement, str] | None:
+    """The assignment on ``line``, where a model is made, and the one name or attribute that it gives a value;
+    None where there is no such assignment."""
+    statement = source.statement_at(line)
+    assignment = (
+        next(iter(source.nodes(cst.Assign, within=statement)), None) if statement is not None else None
+    )
+    targets = [source.code(item.target) for item in assignment.targets] if assignment is not None else []
+    if statement is None or len(targets) != 1 or not re.fullmatch(r"[\w.]+", targets[0]):
+        return None
+    return statement, targets[0]
+
+
 def several(steps: Iterable[TrainingStep]) -> list[tuple[TrainingStep, str]]:
     """The modules that the steps call where none of them alone is the model (an actor and its critics, the
     networks of a GAN), each with a step of its file. Only what is seen to be made of a module's class."""

@@ -6,6 +6,10 @@ Finds costly convolutions in half precision or TF32 whose inputs are in NCHW lay
 the model to `torch.channels_last`; the activations then use that layout too. Where the script has an option
 for it that is off (`--channels-last`), the fix is its default.
 
+On a CPU the layout matters for some convolutions (depthwise ones, groups) and not for others. There it finds
+those that were faster in the other layout, with the operators between them, when both were tried beside the
+script.
+
 ## Why is this slow
 
 Tensor cores multiply along the channels, so cuDNN's fast kernels need all channels of a pixel next to
@@ -102,27 +106,59 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model import costs
-from warpline.model.change import Change, ChannelsLast, Replace
+from warpline.model.change import Change, ChannelsLast, Replace, Scale
 from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms
+from warpline.rulekit.calling import model_born
 from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions, network_places
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.inference import steps
-from warpline.rulekit.model_lines import about_model, model_place
+from warpline.rulekit.model_lines import about_model, given_a_name, model_place
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
 from warpline.wire.precision import HALF
 
+#: Percent of the step that convolutions take on a CPU before another layout is tried.
+_MUCH_ON_A_CPU = 10.0
 _TITLE = "Convert the model to channels_last"
 
 
 class ChannelsFirstConv(Rule):
     area = "fusion"
-    needs = ("kernels", "tensor cores")
 
     def find(self, context: Context) -> Iterator[Draft]:
+        if context.can("kernels") and context.can("tensor cores"):
+            yield from self._on_tensor_cores(context)
+        elif context.can("replacements") and not context.can("kernels"):
+            yield from self._on_a_cpu(context)
+
+    def _on_a_cpu(self, context: Context) -> Iterator[Draft]:
+        """Of a network that was recorded: only a trial of all of it tells what another layout gains there."""
+        spent, places = Spent(context.profile.lines, _any_channels_first_ms), network_places(context)
+        if not places or context.share(spent.total) < _MUCH_ON_A_CPU:
+            return
+        step = next((found for found in steps(context) if found.forward), None)
+        flag = switched_off(context, "channels_last")
+        place = _place(context, step, spent.hottest)
+        yield context.draft(
+            place if flag is None else flag.place,
+            "Convolutions on NCHW tensors take {spent} a step ({share}). With their channels last they were "
+            "faster here, and so were the operators between them.",
+            context.spent("convolutions on NCHW", spent.total),
+            cause=spent.hottest.place,
+            cost_ms=spent.total,
+            change=Replace("channels_last", places, Scale(places)),
+            tried=True,
+            fixes=[
+                partial(_fix, context, step, spent.hottest)
+                if flag is None
+                else partial(switch_on, flag, _TITLE)
+            ],
+        )
+
+    def _on_tensor_cores(self, context: Context) -> Iterator[Draft]:
         if tuple(context.device.capability or (0, 0)) < (7, 0):
             return
         spent = Spent(context.profile.lines, _channels_first_ms)
@@ -135,7 +171,7 @@ class ChannelsFirstConv(Rule):
         slower = costs.value("conv-layout") * total
         hottest = spent.hottest
         step = next((found for found in steps(context) if found.forward), None)
-        place = model_place(step) if step is not None else hottest.place
+        place = _place(context, step, hottest)
         flag = switched_off(context, "channels_last")  # of a script that has an option for it
         yield context.draft(
             place if flag is None else flag.place,
@@ -146,8 +182,19 @@ class ChannelsFirstConv(Rule):
             cost_ms=total,
             saving_ms=max(turned, slower),
             change=_change(context, spent, turned > 0, slower),
-            fixes=[partial(_fix, step) if flag is None else partial(switch_on, flag, _TITLE)],
+            fixes=[
+                partial(_fix, context, step, spent.hottest)
+                if flag is None
+                else partial(switch_on, flag, _TITLE)
+            ],
         )
+
+
+def _place(context: Context, step: TrainingStep | None, hottest: LineCost) -> tuple[str, int]:
+    if step is not None:
+        return model_place(step)
+    born = model_born(context, hottest)
+    return born.place if born is not None else hottest.place
 
 
 def _change(context: Context, spent: Spent, turned: bool, slower: float) -> Change:
@@ -171,18 +218,44 @@ def _channels_first_ms(cost: LineCost) -> float:
     return convolution_ms(cost) if first else 0.0
 
 
+def _any_channels_first_ms(cost: LineCost) -> float:
+    first = any(_lies_channels_first(op) for op in convolutions(cost) if op.phase != "backward")
+    return convolution_ms(cost) if first else 0.0
+
+
 def _is_channels_first(op: Op, on_tensor_cores: bool) -> bool:
+    return _lies_channels_first(op) and (op.dtypes[0] in HALF or on_tensor_cores)
+
+
+def _lies_channels_first(op: Op) -> bool:
     if not op.shapes or not op.strides or len(op.shapes[0]) != 4 or len(op.strides[0]) != 4 or not op.dtypes:
         return False
     (_, channels, height, width), (_, step, _, along) = op.shapes[0], op.strides[0]
-    contiguous = along == 1 and step == height * width and channels > 4 and height * width > 1
-    return contiguous and (op.dtypes[0] in HALF or on_tensor_cores)
+    return along == 1 and step == height * width and channels > 4 and height * width > 1
 
 
-def _fix(step: TrainingStep | None) -> Fix:
+def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
     if step is None:
-        raise Refused("no forward pass was found next to a `backward()`")
+        return _fix_made(context, hottest)
     edits = Edits(step.source)
     name = edits.add_import("torch.channels_last", "import torch")
     about_model(step, edits, f"{{model}}.to(memory_format={name})")
+    return edits.fix(_TITLE, "unsafe")
+
+
+def _fix_made(context: Context, hottest: LineCost) -> Fix:
+    """Of a model that is not trained: where it is made."""
+    born = model_born(context, hottest)
+    source = context.source(born.file) if born is not None else None
+    found = given_a_name(source, born.line) if source is not None and born is not None else None
+    if source is None or found is None:
+        raise Refused(
+            "where the model is made was not found: call `.to(memory_format=torch.channels_last)` on it"
+        )
+    statement, model = found
+    edits = Edits(source)
+    name = edits.add_import("torch.channels_last", "import torch")
+    if f"{model}.to(memory_format={name})" in source.text:
+        raise Refused("the script already does this")
+    edits.insert_after(statement, f"{model}.to(memory_format={name})")
     return edits.fix(_TITLE, "unsafe")

@@ -27,6 +27,8 @@ COMPILED, WRITTEN = "warpline.compiled.default", "warpline.written_.default"
 #: How an operator came to be called from the user's line: by it, through a module of torch's, through one of
 #: torch's optimizers, or by another library.
 DIRECT, MODULE, OPTIMIZER, LIBRARY = "", "module", "optimizer", "library"
+#: Names of convolutions: in inference mode operators are recorded as they are called.
+CONVOLUTIONS = frozenset({"convolution", "conv2d", "conv_transpose2d"})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,110 @@
+"""Another layout of convolutions where the CPU is the device: only what was faster when it was tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.diagnosis import Diagnosis, diagnose
+from warpline.model.change import Change, Replace
+from warpline.model.profile import Profile
+from warpline.model.report import Basis, Predicted
+
+TRAINED = """\
+#> device kind={device}; steps step_ms=20
+import torch
+
+class Spots(torch.nn.Module):
+    def forward(self, slides):
+        return self.spread(slides).relu()
+        #^ cost step_ms={ms} device_ms={ms} backward_ms=2
+        #^ op aten::mkldnn_convolution shapes=[[4,24,32,32]] strides={strides} dtypes=float device_ms={ms}
+        #^ node aten.convolution.default args=[%20,%21] shape=[4,24,32,32] function=Spots.forward
+        #^ node aten.relu.default args=[%0] shape=[4,24,32,32] function=Spots.forward
+
+{before}
+spots = Spots()
+for slides, wanted in batches:
+    loss = (spots(slides) - wanted).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+FIRST, LAST = "[[24576,1024,32,1]]", "[[24576,1,768,24]]"
+#: As it is recorded in inference mode.
+SERVED = """\
+#> device kind=cpu; steps step_ms=20
+import torch
+
+class Spots(torch.nn.Module):
+    def forward(self, slides):
+        return self.spread(slides).relu()
+        #^ cost step_ms=15 device_ms=15 function=Spots.forward
+        #^ op aten::mkldnn_convolution shapes=[[4,24,32,32]] strides={strides} dtypes=float device_ms=15
+        #^ node aten.conv2d.default args=[%20,%21] shape=[4,24,32,32] function=Spots.forward
+        #^ node aten.relu.default args=[%0] shape=[4,24,32,32] function=Spots.forward
+
+spots = Spots().eval()
+#^ site module type=train.Spots
+with torch.inference_mode():
+    for slides in batches:
+        counted.append(spots(slides))
+"""
+
+
+def told(code: str, basis: Basis = "probed", step_ms: float = 12.0) -> Diagnosis:
+    """What is found where the trial gave this step."""
+    example = read_example(code)
+
+    def predict(profile: Profile, change: Change) -> Predicted | None:
+        return Predicted(step_ms, 20 / step_ms, basis) if isinstance(change, Replace) else None
+
+    diagnosis = diagnose(example.profile, texts(example), predict=predict)
+    assert not [note for note in diagnosis.notes if "failed" in note]
+    return diagnosis
+
+
+def trained(**facts: object) -> str:
+    return TRAINED.format(**{"device": "cpu", "ms": 15, "strides": FIRST, "before": "", **facts})
+
+
+def test_of_a_model_that_is_trained() -> None:
+    diagnosis = told(trained())
+    (one,) = [one for one in diagnosis.findings if one.rule == "channels-first-conv"]
+    assert one.line == 8
+    assert [fix.title for fix in one.fixes] == ["Convert the model to channels_last"]
+    change = diagnosis.changes[one.id]
+    assert isinstance(change, Replace)
+    assert (change.by, [line for _, line in change.places]) == ("channels_last", [5])
+
+
+@pytest.mark.parametrize(
+    ("facts", "basis", "step_ms"),
+    [
+        ({}, "simulated", 12.0),  # nothing was tried
+        ({}, "probed", 20.0),  # it was, and the layout does not matter
+        ({"strides": LAST}, "probed", 12.0),  # it is the other layout already
+        ({"ms": 1.5}, "probed", 18.0),  # a small part of the step
+        ({"device": "mps"}, "probed", 12.0),
+    ],
+)
+def test_nothing_is_found(facts: dict[str, object], basis: Basis, step_ms: float) -> None:
+    found = told(trained(**facts), basis, step_ms).findings
+    assert "channels-first-conv" not in {one.rule for one in found}
+
+
+def test_a_model_that_is_only_called_is_converted_where_it_is_made() -> None:
+    (one,) = [one for one in told(SERVED.format(strides=FIRST)).findings if one.rule == "channels-first-conv"]
+    assert one.line == 7
+    ((edit,),) = [fix.edits for fix in one.fixes]
+    assert "spots.to(memory_format=torch.channels_last)" in edit.text
+
+
+def test_one_that_is_converted_already_is_left_alone() -> None:
+    more = "spots.to(memory_format=torch.channels_last)\nwith torch.inf"
+    (one,) = [
+        one
+        for one in told(SERVED.format(strides=FIRST).replace("with torch.inf", more)).findings
+        if one.rule == "channels-first-conv"
+    ]
+    assert one.fixes == ()
+    assert "already" in one.message
