@@ -91,7 +91,7 @@ def test_rules_are_asked_where_the_device_can_what_they_need() -> None:
     assert asked["mps"] == set()
     assert asked["rocm"] == asked["xpu"] > asked["cpu"]
     assert asked["cuda"] - asked["rocm"] == {
-        "channels-first-conv", "fp32-matmul", "misaligned-matmul", "small-grid", "tail-wave",
+        "fp32-matmul", "misaligned-matmul", "small-grid", "tail-wave",
         "uncoalesced-access", "untuned-convolution",
     }  # fmt: skip
 

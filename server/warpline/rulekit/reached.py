@@ -28,7 +28,11 @@ class Reached:
     def __init__(self, profile: Profile) -> None:
         facts = profile.facts
         self._executed = facts.executed
-        self._lines = {file: frozenset(lines) for file, lines in facts.executed.lines.items()}
+        ran = {(file, line) for _, file, line, _ in facts.gc_full}  # in a later step perhaps
+        self._lines = {
+            file: frozenset(lines) | {line for other, line in ran if other == file}
+            for file, lines in facts.executed.lines.items()
+        }
         self._roots = tuple(root.rstrip("/\\") + os.sep for root in profile.manifest.roots)
         self._births = {frame.place for site in facts.sites for frame in site.frames}
         # Code that Python does not run itself: compiled, of a kernel, in a worker process.

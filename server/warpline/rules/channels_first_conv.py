@@ -135,7 +135,7 @@ class ChannelsFirstConv(Rule):
             yield from self._on_a_cpu(context)
 
     def _on_a_cpu(self, context: Context) -> Iterator[Draft]:
-        """Of a network that was recorded: only a trial of all of it tells what another layout gains there."""
+        """Asks for a trial of all of a recorded network: only that tells what another layout gains there."""
         spent, places = Spent(context.profile.lines, _any_channels_first_ms), network_places(context)
         if not places or context.share(spent.total) < _MUCH_ON_A_CPU:
             return
@@ -244,7 +244,7 @@ def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
 
 
 def _fix_made(context: Context, hottest: LineCost) -> Fix:
-    """Of a model that is not trained: where it is made."""
+    """The edit where a model is made that is not trained."""
     born = model_born(context, hottest)
     source = context.source(born.file) if born is not None else None
     found = given_a_name(source, born.line) if source is not None and born is not None else None

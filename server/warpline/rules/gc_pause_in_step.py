@@ -3,7 +3,8 @@
 ## What it does
 
 Finds runs of Python's garbage collector, automatic or by `gc.collect()`, that take a measurable part of
-the step: of the captured steps, or of the timed ones, which are more.
+the step: of the captured steps, or of the timed ones, which are more. A `gc.collect()` that runs once in many
+steps is found by these.
 
 ## Why is this slow
 
@@ -83,15 +84,16 @@ Safe: no value depends on it. Cycles that exist when `gc.freeze()` is called are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from statistics import median
 
 import libcst as cst
 
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.syntax.source import Source
 
 #: Below this share of the step the collector does what it is there for.
@@ -108,12 +110,16 @@ class GcPauseInStep(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         pauses = [cost for cost in context.profile.lines if cost.gc_ms > 0]
-        explicit = [cost for cost in pauses if _collect(context, cost) is not None]
+        explicit = [cost for cost in pauses if _collect(context, cost.place) is not None]
         every = _timed_ms(context)
         told = not _is_one_event([end - begin for begin, end in context.profile.facts.gc_ns])
         for cost in explicit:
             spent = cost.gc_ms if told else min(cost.gc_ms, every or 0.0)
-            yield self._draft(context, cost.place, cost.place, [cost], spent, partial(_remove, context, cost))
+            fix = partial(_remove, context, cost.place)
+            yield self._draft(context, cost.place, cost.place, [cost], spent, fix)
+        seldom = _seldom(context, {cost.place for cost in explicit})
+        for place, (spent, steps) in seldom.items():
+            yield self._called(context, place, spent, steps)
         automatic = [cost for cost in pauses if cost not in explicit]
         seen = sum(cost.gc_ms for cost in automatic)
         if every is not None:
@@ -157,6 +163,20 @@ class GcPauseInStep(Rule):
             fixes=[fix] if context.matters(spent) else (),
         )
 
+    def _called(self, context: Context, place: tuple[str, int], spent: float, steps: float) -> Draft:
+        """The script collects once in several steps, and in none that was captured."""
+        return context.draft(
+            place,
+            "This call of Python's garbage collector takes {spent} of each step on average ({share}). It "
+            "runs about once in {steps} steps, and in none of the captured ones.",
+            {
+                **context.spent("garbage collection", spent),
+                "steps": count("steps for each call", round(steps), "steps"),
+            },
+            cost_ms=spent,
+            fixes=[partial(_remove, context, place)],
+        )
+
     def _unseen(
         self, context: Context, site: tuple[str, int], cause: tuple[str, int], spent: float, fix: partial[Fix]
     ) -> Draft:
@@ -190,6 +210,32 @@ def _timed_ms(context: Context) -> float | None:
     return max(0.0, facts.gc_timed_ns - alone - elsewhere) / sum(timed) * context.step_ms
 
 
+def _seldom(
+    context: Context, captured: Collection[tuple[str, int]]
+) -> dict[tuple[str, int], tuple[float, float]]:
+    """Calls of ``gc.collect()`` in several steps of the run, and in none of the captured ones, by place: the
+    time of each step on average, and the number of steps for one call."""
+    timed = context.profile.manifest.timed_ns
+    calls: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for step, file, line, spent in context.profile.facts.gc_full:
+        if file in context.profile.sources and _collect(context, (file, line)) is not None:
+            calls.setdefault((file, line), []).append((step, spent))
+    found = {}
+    for place, each in calls.items():
+        first, last = each[0][0], each[-1][0]  # a single call has no rate
+        if timed and last > first and place not in captured:
+            steps = (last - first) / (len(each) - 1)
+            spent_ms = median(spent for _, spent in each) / 1e6 / steps
+            # That time is a part of the steps, but of few timed ones perhaps.
+            found[place] = min(spent_ms, context.step_ms * spent_ms / (_usual_ms(context) + spent_ms)), steps
+    return found
+
+
+def _usual_ms(context: Context) -> float:
+    """A timed step without such pauses."""
+    return median(context.profile.manifest.timed_ns) / 1e6
+
+
 def _is_one_event(durations: Sequence[int]) -> bool:
     """Whether one of ``durations`` takes most of their time: that says nothing about how often it comes."""
     return 2 * max(durations, default=0) > sum(durations)
@@ -209,13 +255,13 @@ def _part(costs: list[LineCost], spent: float) -> float:
     return min(1.0, spent / host) if host else 0.0
 
 
-def _collect(context: Context, cost: LineCost) -> cst.Call | None:
-    return context.source(cost.file).call(cost.line, "gc.collect")
+def _collect(context: Context, place: tuple[str, int]) -> cst.Call | None:
+    return context.source(place[0]).call(place[1], "gc.collect")
 
 
-def _remove(context: Context, cost: LineCost) -> Fix:
-    source = context.source(cost.file)
-    call = _collect(context, cost)
+def _remove(context: Context, place: tuple[str, int]) -> Fix:
+    source = context.source(place[0])
+    call = _collect(context, place)
     edits = Edits(source)
     edits.remove_call(call)
     if call is not None:

@@ -270,7 +270,7 @@ class Observers:
         self.marks.remove()
         self.cuda_graphs.remove()
         self.workers.remove()
-        self.garbage.stop()
+        self.garbage.forget()
         self.signals.remove()
         self.before.remove()
 
@@ -286,6 +286,7 @@ class Observers:
             flags = replace(flags, loss_not_finite_at=self.losses.not_finite_at)
         return {
             **self.facts,
+            "gc_full": self.garbage.full,
             "generate_ns": self.frameworks.generated_ns,
             "sites": sites,
             "flags": flags,

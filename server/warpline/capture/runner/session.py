@@ -119,6 +119,8 @@ class Session:
         self.observers.operators = self.windows.operators
         self.observers.compiled.tell = lambda begun: self.pipe.send(Compiling(begun))
         self.observers.install()
+        if self.control.purpose is Purpose.PROFILE:
+            self.observers.garbage.watch(self.progressed)
         if self.windows.timed is not None and self.control.purpose is Purpose.PROFILE:
             self.observers.workers.start(EARLY)
         self.threads = WatchedThreads()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Callable
 from time import time_ns
 
 #: The generation that is collected with all younger ones: every object is visited.
 FULL = 2
+#: Full collections that are noted with their line.
+MOST = 1000
 
 
 class Garbage:
@@ -14,6 +18,30 @@ class Garbage:
         self.spans: list[tuple[int, int]] = []  # (start_ns, end_ns)
         self.full_ns: list[int] = []  # how long those of the oldest generation took
         self.begun = 0
+        #: Of each full one since ``watch``: the number of the step, the file and line that ran (of a call of
+        #: the collector its own), and the ns that it took.
+        self.full: list[tuple[int, str, int, int]] = []
+        self.full_begun = 0
+
+    def watch(self, step: Callable[[], int]) -> None:
+        """Note each full collection until ``forget``. ``step``: how many steps have ended."""
+        self._step = step
+        gc.callbacks.append(self._noted)
+
+    def forget(self) -> None:
+        """Note nothing more."""
+        if self._noted in gc.callbacks:
+            gc.callbacks.remove(self._noted)
+        self.stop()
+
+    def _noted(self, phase: str, info: dict[str, int]) -> None:
+        if info["generation"] != FULL or len(self.full) >= MOST:
+            return
+        if phase == "start":
+            self.full_begun = time_ns()
+        elif self.full_begun:
+            frame, spent = sys._getframe(1), time_ns() - self.full_begun
+            self.full.append((self._step(), frame.f_code.co_filename, frame.f_lineno, spent))
 
     def start(self) -> None:
         """Note each collection from here on."""

@@ -1,0 +1,26 @@
+"""Full collections of garbage, with the line that asked for them."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+
+from warpline.capture.runner.waits.garbage import Garbage
+
+
+def test_a_full_collection_has_its_step_and_line() -> None:
+    garbage, step = Garbage(), 0
+    garbage.watch(lambda: step)
+    try:
+        step = 7
+        gc.collect(0)
+        gc.collect()
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        step = 9
+        gc.collect()
+    finally:
+        garbage.forget()
+    gc.collect()
+    own = [one for one in garbage.full if one[1] == __file__]
+    assert [(one[0], one[2]) for one in own] == [(7, line), (9, line + 3)]
+    assert all(spent > 0 for *_, spent in own)
