@@ -55,7 +55,8 @@ def _filling(
 
 
 def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
-    """Last sizes of the tensors that ``function`` fills, and ``limit`` of ``limit - len(row)``."""
+    """Last sizes of the tensors that ``function`` fills, and ``limit`` of ``limit - len(row)``: where a name
+    stands for one, what it is given there."""
     for call in source.nodes(cst.Call, within=function):
         if not source.is_named(call.func, *_FILLS):
             continue
@@ -70,7 +71,7 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
         if isinstance(difference.operator, cst.Subtract) and (
             "len(" in own or "shape" in own or "size(" in own
         ):
-            yield difference.left
+            yield _assigned(source, function, difference.left)
 
 
 def _assigned(source: Source, function: cst.FunctionDef, size: cst.BaseExpression) -> cst.BaseExpression:
