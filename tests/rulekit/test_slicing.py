@@ -78,11 +78,30 @@ FEATURES = """\
 for part in torch.chunk(x, 8, dim=-1):
     out = model(part)  #> cost step_ms=9 calls=1
 """
+#: The ends are cut off at the number of samples, in the slice or in a function that slices.
+LAST = """\
+SIZE = 5  # here
+for at in range(0, len(ids), SIZE):
+    found.append(model(ids[at : min(at + SIZE, len(ids))]))  #> cost step_ms=9 calls=1
+"""
+CALLED = """\
+def main():
+    score(table, size=4)  # here
+def score(table, size):
+    for first in range(0, len(table), size):
+        found.append(model(table.rows(first, min(first + size, len(table)))))  #> cost step_ms=9 calls=1
+class Table:
+    def rows(self, first, end):
+        return torch.cat([self.whole[first:end], self.rest[first:end]], 1)
+"""
+WINDOWS = CALLED.replace("first:end", ":, first:end").replace("  # here", "")  # of positions
+ELSEWHERE = CALLED.replace("def rows", "def lines").replace("  # here", "")  # not known what it does
 
 
 @pytest.mark.parametrize(
     "code",
     [
+        *(LAST, CALLED, WINDOWS, ELSEWHERE),
         *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
         *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES),
     ],

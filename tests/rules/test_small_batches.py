@@ -7,6 +7,7 @@ import pytest
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.change import LargerBatch, Replace, Together
+from warpline.model.report import Predicted
 
 CODE = """\
 #> device kind={device}; steps step_ms=20; memory peak_bytes={peak} free_bytes=8000000000
@@ -55,3 +56,40 @@ def test_work_that_is_all_operators_gains_nothing() -> None:
     code = CODE.format(**CPU).replace("device_ms=7 idle_ms=7", "device_ms=13.5 idle_ms=0.5")
     example = read_example(code)
     assert "small-batch" not in {one.rule for one in diagnose(example.profile, texts(example)).findings}
+
+
+WIDE = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import torch
+for at in range(0, len(stars), 6):
+    found.append(model(stars[at : at + 6]))
+    #^ cost step_ms={ms} device_ms={ms} calls=1
+    #^ op aten::addmm shapes={shapes} device_ms={ms}
+"""
+LAYER = "[[900],[6,700],[700,900]]"
+
+
+def found_at(code: str, after_ms: float) -> list[int]:
+    """The lines, where each sample would take so many of the 20 ms that it takes now."""
+    example = read_example(code)
+    diagnosis = diagnose(
+        example.profile,
+        texts(example),
+        predict=lambda profile, change: Predicted(after_ms, 20 / after_ms, "simulated"),
+    )
+    assert not [note for note in diagnosis.notes if "failed" in note]
+    return [one.line for one in diagnosis.findings if one.rule == "small-batch"]
+
+
+@pytest.mark.parametrize(
+    ("ms", "shapes", "after_ms", "lines"),
+    [
+        (19, LAYER, 13.0, [2]),  # the layer reads its weights, which twice the rows would share
+        (19, LAYER, 19.5, []),  # it does not wait for them
+        (1, LAYER, 13.0, []),  # hardly any of the step
+        (19, "[[90],[6000,70],[70,90]]", 13.0, []),  # mostly rows
+        (19, "[[6,70,80],[6,80,90]]", 13.0, []),  # each row has a matrix of its own
+    ],
+)
+def test_products_that_mostly_read_weights(ms: float, shapes: str, after_ms: float, lines: list[int]) -> None:
+    assert found_at(WIDE.format(ms=ms, shapes=shapes), after_ms) == lines

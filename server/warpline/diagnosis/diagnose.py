@@ -103,13 +103,12 @@ def diagnose(
     for (rule, draft), name in zip(kept, ids, strict=True):
         finding, change = _finding(context, rule, draft, name, predict)
         if change is not None:
-            without = not_compiling(profile, change)
-            if without:
+            if without := not_compiling(profile, change):
                 findings.append(_not_offered(finding, without))
                 continue
             changes[name] = change
             finding = _paid_back(context, finding, compiling_s(profile, change))
-        if _harms(context, finding) or (draft.tried and not _is_tried(finding)):
+        if _harms(context, finding) or not _confirmed(context, draft, finding):
             continue
         if draft.once and change is not None:
             once[draft.once] = (*once.get(draft.once, ()), change)
@@ -339,8 +338,10 @@ def _not_offered(finding: Finding, reason: str) -> Finding:
     return replace(finding, message=finding.message + refused, predicted=None, fixes=())
 
 
-def _is_tried(finding: Finding) -> bool:
-    return finding.predicted is not None and finding.predicted.basis == "probed"
+def _confirmed(context: Context, draft: Draft, finding: Finding) -> bool:
+    """Whether it was tried and gains what it has to, where the rule asks for that."""
+    tried = finding.predicted is not None and finding.predicted.basis == "probed"
+    return (tried or not draft.tried) and (not draft.least or _gain(context, finding) >= draft.least)
 
 
 def _hides(context: Context, after: Predicted) -> bool:

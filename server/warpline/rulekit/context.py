@@ -164,6 +164,7 @@ class Context:
         unseen: bool = False,
         replayed: bool = False,
         tried: bool = False,
+        least: float = 0.0,
         once: str = "",
         hides: Change | None = None,
     ) -> Draft:
@@ -177,7 +178,8 @@ class Context:
         reason ends the message. ``alternative``: what the last of them changes, used instead if the first one
         refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot
         lower, ``replayed``: one that only a replay confirms, ``tried``: a gain that only a trial confirms,
-        ``once``: what is paid only once, ``hides``: the step without what hides others (see :class:`Draft`).
+        ``least``: percent that it has to gain, ``once``: what is paid only once, ``hides``: the step without
+        what hides others (see :class:`Draft`).
         """
         made, reasons, first = [], [], False
         for which, make in enumerate(fixes):
@@ -218,6 +220,7 @@ class Context:
             unseen,
             replayed,
             tried,
+            least,
             alternative if len(made) > 1 else None,
             once,
             hides,

@@ -30,6 +30,9 @@ class Draft(Placed):
     replayed: bool = False
     #: Only a trial of the change tells whether it gains anything: without one there is no finding.
     tried: bool = False
+    least: float = (
+        0.0  # percent of the step that the change has to save as predicted, else there is no finding
+    )
     alternative: Change | None = None  # what the last fix changes, where that is something else
     #: What takes the time ("planning"), where it is paid once and not in every later step.
     once: str = ""

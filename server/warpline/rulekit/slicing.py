@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import libcst as cst
 
@@ -40,7 +41,8 @@ class Slices:
 
 
 def sliced(context: Context) -> Iterator[Slices]:
-    """The batches of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it, over
+    """The batches of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it (or a call that
+    slices so), over
     ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
     ``tensor.chunk(parts)``.
 
@@ -134,7 +136,8 @@ def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpres
     slices = [part for part in source.nodes(cst.Slice, within=body) if _is_first(source, part)]
     if len(call.args) == 3:
         step = call.args[2].value
-        ends = [end for part in slices if (end := _ends_after(source, part, step)) is not None]
+        stops = [part.upper for part in slices] + _passed_on(source, loop, body)
+        ends = [end for stop in stops if (end := _ends_after(source, stop, step)) is not None]
         found = [step, *ends] if ends else []
     else:
         sizes = [size for part in slices if (size := _multiple(source, part, loop)) is not None]
@@ -153,9 +156,43 @@ def _is_first(source: Source, part: cst.Slice) -> bool:
     return isinstance(outer, cst.Subscript) and outer.slice[0] is element
 
 
-def _ends_after(source: Source, part: cst.Slice, step: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The ``size`` at the end of ``[at : at + size]``, where it is ``step``."""
-    end = part.upper
+def _passed_on(source: Source, loop: Loop, body: cst.CSTNode | None) -> list[cst.BaseExpression]:
+    """What stands behind ``at`` in calls like ``rows(at, at + size)``, of a function of this file that slices
+    the first dimension from the one to the other."""
+    at, found = source.code(loop.target), []
+    for call in source.nodes(cst.Call, within=body):
+        given = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+        name = source.name(call.func).rpartition(".")[2] or _attribute(call)
+        functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == name]
+        for position, (first, second) in enumerate(pairwise(given)):
+            if source.code(first) == at and any(_cuts(source, one, position) for one in functions):
+                found.append(second)
+    return found
+
+
+def _attribute(call: cst.Call) -> str:
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+
+
+def _cuts(source: Source, function: cst.FunctionDef, position: int) -> bool:
+    """Whether a function slices the first dimension of something from one of its arguments to the next."""
+    names = [param.name.value for param in function.params.params if param.name.value not in ("self", "cls")]
+    return any(
+        part.lower is not None
+        and part.upper is not None
+        and [source.code(part.lower), source.code(part.upper)] == names[position : position + 2]
+        and _is_first(source, part)
+        for part in source.nodes(cst.Slice, within=function)
+    )
+
+
+def _ends_after(
+    source: Source, end: cst.BaseExpression | None, step: cst.BaseExpression
+) -> cst.BaseExpression | None:
+    """The ``size`` of ``at + size``, or of ``min(at + size, count)``, where it is ``step``."""
+    if isinstance(end, cst.Call) and source.name(end.func) == "min":
+        found = (_ends_after(source, arg.value, step) for arg in end.args)
+        return next((one for one in found if one is not None), None)
     if not isinstance(end, cst.BinaryOperation) or not isinstance(end.operator, cst.Add):
         return None
     sides = (one for one in (end.left, end.right) if source.code(one) == source.code(step))

@@ -8,7 +8,9 @@ slices its batches (`for at in range(0, count, size)`, `data.split(size)`). If g
 accumulated, it halves the number of batches, so that an update still sees the same samples. The gain is
 per sample.
 
-On a CPU it finds steps without a backward pass that spend much of their time between operators.
+On a CPU it finds steps without a backward pass that spend much of their time between operators, or in linear
+layers that take hardly longer for twice the rows, because they wait for their weights from memory (tried
+beside the script).
 
 ## Why is this slow
 
@@ -190,10 +192,11 @@ import libcst as cst
 
 from warpline.model import costs
 from warpline.model.change import Change, LargerBatch, Replace, Scale, Together
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.changing import Changes
+from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
 from warpline.rulekit.saving import Spent
@@ -210,6 +213,7 @@ _FACTOR = 2
 _FILLED = 1 / _FACTOR
 #: Share of the step, in percent, that each sample must cost less.
 _GAIN_PERCENT = 5.0
+_MATRIX = 2  # dimensions
 
 
 class SmallBatch(Rule):
@@ -225,31 +229,46 @@ class SmallBatch(Rule):
     def _between_operators(self, context: Context) -> Iterator[Draft]:
         """On a CPU, of steps that train nothing: there the batch is free to choose."""
         profile = context.profile
-        between = Spent(profile.lines, launching_ms)
+        between, products = Spent(profile.lines, launching_ms), Spent(profile.lines, _weights_ms)
         waiting, saving = between.total, between.total * (1 - 1 / _FACTOR)
-        if context.share(saving) < _GAIN_PERCENT or not context.matters(saving) or _trains(context):
+        shared = products.total * (1 - 1 / _FACTOR)
+        launching = context.share(saving) >= _GAIN_PERCENT and context.matters(saving)
+        if not launching and context.share(shared) < _GAIN_PERCENT:
             return
         memory = profile.facts.memory
         if memory.peak_bytes and memory.free_bytes is not None and memory.free_bytes < memory.peak_bytes:
             return
+        if _trains(context):
+            return
+        spent = between if launching else products
         operators = sum(cost.device_ms for cost in between)
         calls = sum(cost.launches for cost in between)
         for batch in _batches(context):
-            yield context.draft(
-                batch.place,
-                f"With {batch.how}, a step spends {{idle}} ({{share}}) between operators, and runs {{calls}} "
-                "of them in {operators}. A larger batch takes less time per sample." + batch.whence,
-                {
-                    "size": count(*batch.what),
+            if launching:
+                said = (
+                    "a step spends {idle} ({share}) between operators, and runs {calls} of them in "
+                    "{operators}."
+                )
+                evidence = {
                     "idle": ms("time between operators", waiting),
                     "share": percent("time between operators", context.share(waiting)),
                     "calls": count("operators", round(calls), "per step"),
                     "operators": ms("operators", operators),
-                },
-                cause=between.hottest.place,
-                cost_ms=waiting,
-                saving_ms=saving,
-                change=Together((*map(_on_twice_the_rows, between), LargerBatch(_FACTOR))),
+                }
+            else:
+                said = "products with weights take {spent} of a step ({share}), and mostly read the weights."
+                evidence = context.spent("products with weights", products.total)
+            lines = dict.fromkeys((*between, *products))
+            yield context.draft(
+                batch.place,
+                f"With {batch.how}, {said} A larger batch takes less time per sample." + batch.whence,
+                {"size": count(*batch.what), **evidence},
+                cause=spent.hottest.place,
+                cost_ms=spent.total,
+                saving_ms=saving if launching else shared,
+                change=Together((*map(_on_twice_the_rows, lines), LargerBatch(_FACTOR))),
+                # That weights are read from memory is only known once it was tried.
+                least=0.0 if launching else _GAIN_PERCENT,
                 fixes=[batch.fix],
             )
             return
@@ -301,6 +320,20 @@ def _on_twice_the_rows(cost: LineCost) -> Change:
     """One call for twice the rows instead of two: what that saves of a line's operators can be tried."""
     share, places = min(1.0, cost.device_ms / cost.step_ms) if cost.step_ms else 0.0, (cost.place,)
     return Replace("loop", places, Scale(places), (str(_FACTOR),), (share,))
+
+
+def _weights_ms(cost: LineCost) -> float:
+    """Time of products that mostly read a matrix which all rows share, as a linear layer's."""
+    spent = sum(op.device_ms for op in cost.ops if op.phase == "forward" and _shares_weights(op))
+    return min(spent, cost.step_ms)
+
+
+def _shares_weights(op: Op) -> bool:
+    pair = [shape for shape in op.shapes if len(shape) == _MATRIX] if is_product(op.name) else []
+    if len(pair) < 2 or len(pair[-2]) != 2 or pair[-2][1] != pair[-1][0]:
+        return False
+    (rows, inner), columns = pair[-2], pair[-1][1]
+    return rows * (inner + columns) < inner * columns
 
 
 def _trains(context: Context) -> bool:
