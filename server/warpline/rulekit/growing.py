@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from warpline.model.profile import Op
+from warpline.model.profile import LineCost, Op
 
 #: Lengths one after the other from which on it is not an accident.
 LEAST_LENGTHS = 3
+#: What an operator's count may be off from one.
+_ONCE = 0.01
 
 
 def grows(joins: list[Op]) -> bool:
@@ -33,6 +35,25 @@ def grows(joins: list[Op]) -> bool:
         if steps.count(key[-1]) >= LEAST_LENGTHS - 1 and not any(one % max(1, key[-1]) for one in steps):
             return True
     return False
+
+
+def longer_each_step(cost: LineCost, steps: int) -> int | None:
+    """The size that a tensor of the line had in the last of the captured ``steps``, where it is longer by the
+    same amount in each of them; None where there is no such tensor."""
+    sizes: dict[tuple[object, ...], list[int]] = {}
+    for op in cost.ops:
+        shape = op.shapes[0] if op.shapes else ()
+        if op.phase != "forward" or not shape or abs(op.count * steps - 1) > _ONCE:
+            continue  # of each size there is one, in one step
+        for at, size in enumerate(shape):
+            rest = (*shape[:at], -1, *shape[at + 1 :], *op.shapes[1:])
+            sizes.setdefault((op.name, rest), []).append(size)
+    for found in sizes.values():
+        found.sort()
+        apart = {after - before for before, after in pairwise(found)}
+        if len(found) == steps >= LEAST_LENGTHS and len(apart) == 1 and apart != {0}:
+            return found[-1]
+    return None
 
 
 def new_share(joins: list[Op]) -> float:

@@ -66,6 +66,61 @@ def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
     ]
 
 
+def kept_for_good(context: Context) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
+    """Values that a line of each step puts where nothing is ever taken out, with the last name of that: not
+    emptied, cut or made again anywhere, and without a largest length."""
+    for _, source, statement in context.each_step:
+        for small in statement.body:
+            for keeper, value in _kept(source, small, sums=False):
+                if keeper and not isinstance(small, cst.Assign) and not _bounded(context, keeper):
+                    yield source, value, keeper
+
+
+def _bounded(context: Context, keeper: str) -> bool:
+    """Whether what has that last name may get shorter, or not longer than some number."""
+    values = []
+    for source in context.sources():
+        if any(keeper in _names(source, gone) for gone in source.nodes(cst.Del)):
+            return True
+        if any(
+            isinstance(call.func, cst.Attribute)
+            and call.func.attr.value in (*_EMPTIES, "remove")
+            and _last(call.func.value) == keeper
+            for call in source.nodes(cst.Call)
+        ):
+            return True
+        for assign in source.nodes(cst.Assign):
+            targets = [one.target for one in assign.targets if _last(one.target) == keeper]
+            values += [(source, assign.value) for _ in targets]
+            if any(isinstance(one, cst.Subscript) for one in targets):
+                return True
+        values += [
+            (source, assign.value)
+            for assign in source.nodes(cst.AnnAssign)
+            if assign.value is not None and _last(assign.target) == keeper
+        ]
+    if len(values) != 1:
+        return True
+    source, value = values[0]
+    return "maxlen" in source.code(value) or _made_often(context, source, value)
+
+
+def _made_often(context: Context, source: Source, value: cst.CSTNode) -> bool:
+    """Whether the function or class around ``value`` is called in a loop, each time with a new one."""
+    function, owner = source.enclosing(value, cst.FunctionDef), source.enclosing(value, cst.ClassDef)
+    around = owner if function is None or function.name.value == "__init__" else function
+    if around is None:
+        return bool(source.loops(value))
+    return bool(source.loops(value)) or any(
+        called_name(call) == around.name.value and (where.loops(call) or _in_comprehension(where, call))
+        for where, call in context.calls()
+    )
+
+
+def _in_comprehension(source: Source, node: cst.CSTNode) -> bool:
+    return any(isinstance(one, (cst.ListComp, cst.GeneratorExp)) for one in source.ancestors(node))
+
+
 def _is_made(context: Context, source: Source, value: cst.BaseExpression, graph: bool) -> bool:
     if isinstance(value, cst.Name):
         return _made(context, source, value, _DEPTH, graph)

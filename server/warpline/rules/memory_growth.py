@@ -3,12 +3,14 @@
 ## What it does
 
 Finds memory that grows from step to step, names the line that keeps it (if several lines may keep it, the one
-that allocates most of it), and computes how many steps are left.
+that allocates most of it), and computes how many steps are left. Also, on any device, finds a list that gets
+longer in each step and is never emptied, if each step computes something of all of it.
 
 ## Why is this slow
 
 The run fails when memory is full. Before that, the allocator slows down, because it has to search and
-to call the driver.
+to call the driver. If each step also reads all that was kept, as in `torch.stack(history).mean(0)`, it takes
+longer than the one before.
 
 ## Example
 
@@ -69,6 +71,29 @@ for step, images in enumerate(loader):  #> cost calls=1
 
 Store `features.cpu()`, or clear `cache` from time to time.
 
+## Example
+
+Work that grows with what is kept:
+
+```python
+#> device kind=cpu; steps step_ms=20
+codes = []
+for images in loader:
+    code = encode(images)  #> cost step_ms=16 device_ms=16 calls=1
+    codes.append(code)  #> found; cost step_ms=0.1 calls=1
+    middle = torch.stack(codes).mean(0)
+    #^ cost step_ms=4 device_ms=4 calls=1
+    #^ op aten::mean count=0.2 shapes=[[211,64]] device_ms=0.2
+    #^ op aten::mean count=0.2 shapes=[[212,64]] device_ms=0.2
+    #^ op aten::mean count=0.2 shapes=[[213,64]] device_ms=0.2
+    #^ op aten::mean count=0.2 shapes=[[214,64]] device_ms=0.2
+    #^ op aten::mean count=0.2 shapes=[[215,64]] device_ms=0.2
+```
+
+## Use instead
+
+Keep what is computed of it: `total += code`, `count += 1`.
+
 ## Near misses
 
 Memory that does not grow:
@@ -96,12 +121,18 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model.change import Together
 from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
-from warpline.rulekit.keeping import detached, keepers
+from warpline.rulekit.growing import longer_each_step
+from warpline.rulekit.keeping import detached, keepers, kept_for_good
 from warpline.rulekit.memory import growth_bytes
+from warpline.rulekit.saving import leaving
+
+#: Percent of the step that work on all that is kept takes already where it is a warning.
+_MUCH = 10.0
 
 #: Operators that reduce to one number in the tensor that they computed: the storage stays as large.
 _WHOLE = ("aten::mse_loss", "aten::smooth_l1_loss", "aten::binary_cross_entropy", "aten::soft_margin_loss")
@@ -111,6 +142,7 @@ class MemoryGrowth(Rule):
     area = "memory"
 
     def find(self, context: Context) -> Iterator[Draft]:
+        yield from _read_again(context)
         growth = growth_bytes(context)
         kept = [cost for cost in context.profile.lines if cost.kept_bytes > 0]
         if growth is None or not kept:
@@ -166,6 +198,42 @@ def _whole(line: LineCost) -> str:
 def _clone(source: Source, call: cst.Call) -> Fix:
     edits = Edits(source).replace(call, f"{source.code(call)}.clone()")
     return edits.fix("Keep the number without the storage", "safe")
+
+
+def _read_again(context: Context) -> Iterator[Draft]:
+    """Lists that get longer in each step, and are read as a whole in each."""
+    steps = context.profile.steps.captured
+    longer = {cost: size for cost in context.profile.lines if (size := longer_each_step(cost, steps))}
+    if not longer:
+        return
+    for source, value, keeper in kept_for_good(context):
+        reading = {cost: size for cost, size in longer.items() if _is_read(context, cost, keeper)}
+        spent = sum(cost.step_ms for cost in reading)
+        if not context.matters(spent):
+            continue
+        hottest = max(reading, key=lambda cost: cost.step_ms)
+        yield context.draft(
+            source.place(value),
+            f"Each step adds to `{keeper}`, and computes something of all that is in it: a tensor of "
+            "size {size} in the captured steps. That takes {spent} ({share}), and longer in each step.",
+            {
+                "size": count("size in the last captured step", reading[hottest]),
+                **context.spent("work on all that is kept", spent),
+            },
+            cause=hottest.place,
+            cost_ms=None,  # now: later steps spend more
+            severity="warning" if context.share(spent) >= _MUCH else "information",
+            # Less is left to compute for the newest part only.
+            change=Together(tuple(leaving(context, cost.place, 0.0) for cost in reading)),
+            fixes=["keep what is computed of it (a sum and a count), or only the last few"],
+        )
+
+
+def _is_read(context: Context, line: LineCost, keeper: str) -> bool:
+    source = context.source(line.file)
+    statement = source.statement_at(line.line)
+    read = source.nodes(cst.Name, within=statement) if isinstance(statement, cst.SimpleStatementLine) else []
+    return keeper in {name.value for name in read}
 
 
 def _keeper(context: Context) -> tuple[str, int] | None:

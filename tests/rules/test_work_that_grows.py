@@ -1,0 +1,121 @@
+"""Lists that get longer in each step, and of which each step reads everything."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.diagnosis import diagnose
+from warpline.rulekit.growing import longer_each_step
+
+CODE = """\
+#> device kind=cpu; steps step_ms=20
+class Drift:
+    def __init__(self):
+        self.seen = {made}
+
+    def of(self, wave):
+        self.{kept}  #> cost step_ms=0.1 calls=1
+        past = torch.cat({read})
+        #^ cost step_ms={ms} device_ms={ms} calls=1 {sizes}
+        return wave.mean() - past.mean()  #> cost step_ms=0.1 calls=1
+
+{more}
+drift = Drift()
+for wave in sea:
+    found = net(wave)  #> cost step_ms=15 device_ms=15 calls=1
+    apart = drift.of(found.detach())  #> cost step_ms=0.1 calls=1
+"""
+AS_IT_IS = {
+    "made": "[]",
+    "kept": "seen.append(wave)",
+    "read": "self.seen",
+    "ms": 4,
+    "more": "",
+    "lengths": (96, 104, 112, 120, 128),
+    "count": 0.2,
+}
+
+
+def code(**facts: object) -> str:
+    given = AS_IT_IS | facts
+    lengths, count = given.pop("lengths"), given.pop("count")
+    assert isinstance(lengths, tuple)
+    sizes = "".join(
+        f"\n        #^ op aten::view count={count} shapes=[[{one},32]] device_ms=0.2" for one in lengths
+    )
+    return CODE.format(**given, sizes=sizes)
+
+
+def lines(text: str) -> list[int]:
+    example = read_example(text)
+    diagnosis = diagnose(example.profile, texts(example))
+    assert not [note for note in diagnosis.notes if "failed" in note]
+    return [one.line for one in diagnosis.findings if one.rule == "memory-growth"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"ms": 0.6},  # little now, but more later
+        {"kept": "seen.extend([wave])"},
+        {"read": "list(self.seen)"},
+    ],
+)
+def test_the_line_that_keeps_is_found(facts: dict[str, object]) -> None:
+    assert lines(code(**facts)) == [6]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"ms": 0.2},  # too little
+        {"made": "deque(maxlen=500)"},
+        {"more": "def epoch_ends(drift):\n    drift.seen.clear()"},
+        {"more": "def epoch_ends(drift):\n    drift.seen = []"},
+        {"more": "def epoch_ends(drift):\n    del drift.seen[:100]"},
+        {"more": "def epoch_ends(drift):\n    drift.seen[:] = drift.seen[-5:]"},
+        {"more": "for voyage in voyages:\n    drift = Drift()"},
+        {"read": "window"},  # of something else
+        {"lengths": (128,), "count": 1.0},  # always as long
+        {"lengths": (96, 104, 112, 120, 160)},  # now longer by this and now by that
+        {"lengths": (96, 104, 112, 120, 128), "count": 1.0},  # each step goes through all lengths
+        {"lengths": (120, 128), "count": 0.5},
+    ],
+)
+def test_nothing_is_found(facts: dict[str, object]) -> None:
+    assert lines(code(**facts)) == []
+
+
+def test_the_last_size_is_told() -> None:
+    costs = {cost.line: cost for cost in read_example(code()).profile.lines}
+    assert longer_each_step(costs[7], 5) == 128
+    assert longer_each_step(costs[7], 4) is None
+
+
+TOKENS = """\
+#> device kind=cpu; steps step_ms=20
+def write(prompt):
+    said = [prompt]
+    for _ in range(500):
+        said.append(model(said[-1]))  #> cost step_ms=15 device_ms=15 calls=1
+        seen = torch.cat(said)
+        #^ cost step_ms=4 device_ms=4 calls=1; op aten::view count=0.2 shapes=[[7,32]] device_ms=0.2
+        #^ op aten::view count=0.2 shapes=[[8,32]] device_ms=0.2
+        #^ op aten::view count=0.2 shapes=[[9,32]] device_ms=0.2
+        #^ op aten::view count=0.2 shapes=[[10,32]] device_ms=0.2
+        #^ op aten::view count=0.2 shapes=[[11,32]] device_ms=0.2
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "found"),
+    [
+        ("write(start)", [4]),
+        ("for prompt in prompts:\n    write(prompt)", []),  # each text is short
+        ("texts = [write(prompt) for prompt in prompts]", []),
+    ],
+)
+def test_a_list_that_a_function_makes_again(calls: str, found: list[int]) -> None:
+    assert lines(TOKENS + calls + "\n") == found
