@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import inspect
+import time
 
 from warpline.capture.runner.waits.garbage import Garbage
 
@@ -24,3 +26,16 @@ def test_a_full_collection_has_its_step_and_line() -> None:
     own = [one for one in garbage.full if one[1] == __file__]
     assert [(one[0], one[2]) for one in own] == [(7, line), (9, line + 3)]
     assert all(spent > 0 for *_, spent in own)
+
+
+def test_a_collection_while_no_python_runs_has_no_line() -> None:
+    """As at the end of the process, when the callback is all that runs."""
+    garbage = Garbage()
+    garbage.watch(lambda: 1)
+    try:
+        for phase in ("start", "stop"):
+            _thread.start_new_thread(garbage._noted, (phase, {"generation": 2}))
+            time.sleep(0.05)
+    finally:
+        garbage.forget()
+    assert garbage.full == []

@@ -40,8 +40,9 @@ class Garbage:
         if phase == "start":
             self.full_begun = time_ns()
         elif self.full_begun:
-            frame, spent = sys._getframe(1), time_ns() - self.full_begun
-            self.full.append((self._step(), frame.f_code.co_filename, frame.f_lineno, spent))
+            frame, spent = sys._getframe().f_back, time_ns() - self.full_begun
+            if frame is not None:  # as Python ends, nothing runs
+                self.full.append((self._step(), frame.f_code.co_filename, frame.f_lineno, spent))
 
     def start(self) -> None:
         """Note each collection from here on."""
