@@ -98,6 +98,12 @@ def test_nothing_is_found(facts: dict[str, object], basis: str, step_ms: float) 
     assert told(CODE.format(**AS_IT_IS | facts), basis, step_ms)[0] == []
 
 
+def test_that_nothing_was_tried_is_said() -> None:
+    example = read_example(CODE.format(**AS_IT_IS))
+    notes = diagnose(example.profile, texts(example)).notes
+    assert [note for note in notes if "unfused-elementwise at train.py:4 is not shown" in note]
+
+
 def test_without_a_compiler_the_finding_says_so_and_offers_nothing() -> None:
     reason = "torch.compile does not work here: No working C++ compiler found"
     (one,), _ = told(CODE.format(**AS_IT_IS), "simulated", 20.0, reason)

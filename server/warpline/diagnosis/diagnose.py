@@ -341,6 +341,11 @@ def _not_offered(finding: Finding, reason: str) -> Finding:
 def _confirmed(context: Context, draft: Draft, finding: Finding) -> bool:
     """Whether it was tried and gains what it has to, where the rule asks for that."""
     tried = finding.predicted is not None and finding.predicted.basis == "probed"
+    if draft.tried and not tried:
+        context.note(
+            f"{finding.rule} at {Path(finding.file).name}:{finding.line} is not shown: only a trial tells "
+            "what it gains, and there was none, or no time to end it"
+        )
     return (tried or not draft.tried) and (not draft.least or _gain(context, finding) >= draft.least)
 
 
