@@ -273,6 +273,9 @@ def plan(state):
         #^ op {op} count={calls} launches={calls}
         #^ kernel vectorized_elementwise_kernel count=96 device_ms=4
     return total
+
+for state in states:
+    plan(state)  #> cost calls=1
 """
 
 
@@ -281,10 +284,11 @@ def _horizon(turns: int, op: str = "aten::mul") -> dict[str, Draft]:
     costs = tuple(
         replace(
             cost,
-            function="plan" if cost.line > 5 else "move",
-            called=((FILE, "move"),) if cost.calls and not cost.ops else (),
+            function=function,
+            called=((FILE, {"plan": "move"}.get(function, "plan")),) if cost.calls and not cost.ops else (),
         )
         for cost in example.profile.lines
+        for function in ["move" if cost.line <= 5 else "plan" if cost.line <= 11 else "<module>"]
     )
     found = UnfusedElementwise().find(Context(replace(example.profile, lines=costs), texts(example)))
     return {draft.message.split("`")[1]: draft for draft in found}
