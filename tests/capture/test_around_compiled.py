@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.capture.launching import Captured, request, write
 from warpline.rulekit.graph import Graph, Node, graph_around, whole_graph
 from warpline.rulekit.graph.constants import constant_nodes
+from warpline.rulekit.graph.rows import partly_used
 from warpline.rulekit.graph.sorts import partly_read
 from warpline.wire.dataflow import COMPILED
 
@@ -94,3 +96,40 @@ def test_what_compiled_code_reads_is_read_whole(graph: Graph) -> None:
     assert lines(graph, [one.node for one in partly_read(graph)]) == {
         "best = scores.sort(descending=True).indices[:, :3]  # partly read"
     }
+
+
+LOGITS = """\
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(16, 16)
+    def forward(self, x):
+        return torch.tanh(self.a(x))
+
+block, used, all_used = Block(), nn.Linear(16, 500), nn.Linear(16, 600)
+block.compile(backend="aot_eager")
+optimizer = torch.optim.SGD([*block.parameters(), *used.parameters(), *all_used.parameters()], lr=1e-3)
+
+@torch.compile(backend="aot_eager")
+def spread(scores):
+    return scores.logsumexp(1).mean(), scores
+
+while True:
+    hidden = block(torch.randn(32, 16))
+    scores, others = used(hidden), all_used(hidden)
+    more, others = spread(others)
+    loss = scores[torch.arange(4)].log_softmax(1).mean() + others[torch.arange(4)].mean() + more
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_logits_behind_a_compiled_block_and_those_that_compiled_code_returns(tmp_path: Path) -> None:
+    captured = Captured(request(write(tmp_path, LOGITS)), tmp_path)
+    found = graph_around(captured.facts.dataflow)
+    assert found is not None
+    assert [(one.rows, one.columns, one.used) for one in partly_used(found, 0.5)] == [(32, 500, 4)]

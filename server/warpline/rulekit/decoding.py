@@ -87,7 +87,8 @@ def _joined(context: Context) -> bool:
 
 
 def _is_causal(graph: Graph) -> bool:
-    """Whether a mask may be on the recorded step's attention; True where no attention was recorded."""
+    """Whether a mask may be on the recorded step's attention; True where no attention was recorded, or some
+    may be in compiled code."""
     attention = [node for node in graph.nodes if node.name in (*_CAUSAL, *_LAYERS, *_SOFTMAX)]
     for node in graph.nodes:
         at = _CAUSAL.get(node.name)
@@ -95,7 +96,7 @@ def _is_causal(graph: Graph) -> bool:
             return True
         if node.name in _MASKS and any(_is_square(graph, value) for value in node.inputs):
             return True
-    return not attention
+    return not attention or graph.flow.around
 
 
 def _is_square(graph: Graph, value: int) -> bool:

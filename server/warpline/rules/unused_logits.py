@@ -108,7 +108,7 @@ from collections.abc import Iterator
 
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph import graph_around
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.matched import FileLine
 from warpline.rulekit.graph.rows import PartlyUsed, partly_used
@@ -123,7 +123,7 @@ class UnusedLogits(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        graph = whole_graph(context.profile.facts.dataflow)
+        graph = graph_around(context.profile.facts.dataflow)
         if graph is None:
             return
         by_place: dict[tuple[FileLine, int], list[PartlyUsed]] = {}

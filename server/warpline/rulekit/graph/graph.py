@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from warpline.rulekit.graph.axes import Axes, axes_of, moved, regrouped, summed
-from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite
+from warpline.wire.dataflow import COMPILED, TENSOR, Dataflow, OperatorSite
 
 #: Operators that return the numbers of their first argument in the same order.
 SAME = frozenset({
@@ -231,6 +231,8 @@ def _read(value: Any) -> Any:
 
 
 _NOT_FINITE = ("inf", "-inf", "nan")
+#: The name of a call of compiled code.
+COMPILED_CALL = _short(COMPILED)
 _LATEST: list[tuple[Dataflow, Graph]] = []
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
+from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED, SAME, Graph, Node
 from warpline.rulekit.graph.pointwise import POINTWISE
 
 #: A product of one batch is what einsum makes of one with a weight.
@@ -75,7 +75,7 @@ class _Uses:
         readers = self.graph.consumers.get(value, ())
         used = 0
         for node in readers:
-            if value in node.outputs:  # autograd's own note of it
+            if value in node.outputs and node.name != COMPILED_CALL:  # autograd's own note of it
                 continue
             # A loss that smooths its labels adds a part with a mask of its own, below the same call.
             if node.site in self._losses and node.name in ("sum", "neg"):
