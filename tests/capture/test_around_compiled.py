@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.capture.launching import Captured, request, write
+from warpline.capture.runner.dataflow.mode import MOST_GIVEN, tensors_in
 from warpline.rulekit.graph import Graph, Node, graph_around, whole_graph
 from warpline.rulekit.graph.constants import constant_nodes
 from warpline.rulekit.graph.rows import partly_used
@@ -133,3 +135,20 @@ def test_logits_behind_a_compiled_block_and_those_that_compiled_code_returns(tmp
     found = graph_around(captured.facts.dataflow)
     assert found is not None
     assert [(one.rows, one.columns, one.used) for one in partly_used(found, 0.5)] == [(32, 500, 4)]
+
+
+class Trainer:
+    def __init__(self, samples: int) -> None:
+        self.itself, self.samples = self, [[i] for i in range(samples)]
+        self.scale, self.weights = torch.ones(1), {"a": torch.ones(2)}
+
+
+def test_tensors_are_found_in_objects_once() -> None:
+    trainer = Trainer(100)
+    found = tensors_in([(trainer, 1), {"again": trainer}])
+    assert [id(one) for one in found] == [id(trainer.scale), id(trainer.weights["a"])]
+
+
+def test_an_object_that_holds_a_dataset_is_not_searched() -> None:
+    with pytest.raises(OverflowError):
+        tensors_in([(Trainer(MOST_GIVEN), 1)])

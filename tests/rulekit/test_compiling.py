@@ -57,3 +57,28 @@ def test_a_switch_of_the_script_is_named() -> None:
     step = training_steps(_context(SWITCH, (1, 2, 3, 5, 6, 7)))[0]
     with pytest.raises(Refused, match=r"did not run: `torch\.compile\(model\)` \(line \d+, a branch of `if"):
         compile_model(step)
+
+
+#: A model for each fold, and steps in loops within.
+FOLDS = """\
+import torch
+for fold in range(4):
+    {made}
+    for epoch in range(3):
+        for batch in loader:
+            loss = model(batch).mean()
+            loss.backward()
+"""
+
+
+def test_a_model_that_is_made_in_a_loop_around_the_steps() -> None:
+    text = FOLDS.format(made="model = Net()")
+    after = apply(text, compile_model(training_steps(_context(text, ()))[0]).edits)
+    assert after.splitlines()[2:4] == ["    model = Net()", "    model.compile()"]
+
+
+@pytest.mark.parametrize("made", ["model, optimizer = prepare(fold)", "model = models[fold]"])
+def test_no_line_above_the_loop_that_gives_the_model_its_value(made: str) -> None:
+    text = FOLDS.format(made=made)
+    with pytest.raises(Refused, match="the loop gives `model` a value"):
+        compile_model(training_steps(_context(text, ()))[0])

@@ -31,6 +31,11 @@ def doubles(source: Source) -> list[cst.BaseExpression]:
     return _explicit(source) or _from_numpy(source)
 
 
+def asks_for_doubles(source: Source) -> bool:
+    """Whether the file asks for float64, and does not only get it from NumPy's arrays."""
+    return bool(_explicit(source))
+
+
 def arrays_beside(source: Source, nodes: list[cst.BaseExpression]) -> list[cst.BaseExpression]:
     """Tensors made of NumPy's arrays, where ``nodes`` ask for float64 by name: the two meet in products."""
     return [node for node in _from_numpy(source) if node not in nodes]

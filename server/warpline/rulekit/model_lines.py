@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -178,18 +178,20 @@ def trained(step: TrainingStep) -> tuple[str | None, str | None]:
 
 
 def model_made(step: TrainingStep, name: str) -> Statement | None:
-    """The last statement of the file that made, moved or wrapped the model before the steps; None if it is
-    elsewhere."""
+    """The last statement of the file that made, moved or wrapped the model before the steps, perhaps in a
+    loop around theirs (over folds, seeds); None if it is elsewhere."""
     source, found = step.source, None
     if name == "self":
         constructor = _method(source, step.backward, "__init__")
         body = constructor.body.body if constructor is not None else ()
         last = body[-1] if body else None
         return last if isinstance(last, Statement) and step.ran(last) else None
+    outside = source.loops(step.backward)[1:]
     for node in source.nodes(cst.Assign):
         made = any(descend(node.value, cst.Call)) or (name.startswith("self.") and found is None)
         if made and _given(source, node, name) is not None:
-            found = source.statement(node) if not source.loops(node) and step.ran(node) else found
+            around = all(any(one is outer for outer in outside) for one in source.loops(node))
+            found = source.statement(node) if around and step.ran(node) else found
     if found is None:
         return None
     for statement in source.block(found):
@@ -244,10 +246,31 @@ def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = 
         raise Refused("the script already does this")
     if made is not None:
         edits.insert_after(made, line)
+    elif step.loop is not None and _is_bound(step.source, step.loop, name):
+        raise Refused(f"the loop gives `{name}` a value: do this where the model is made")
     elif step.loop is not None:
         edits.insert_before(step.loop, line)
     else:
         raise Refused("neither the creation of the model nor a loop was found near the training step")
+
+
+def _is_bound(source: Source, loop: cst.For | cst.While, name: str) -> bool:
+    """Whether ``name`` gets a value in the loop, so that it may have none, or another one, before it."""
+    bound: list[cst.CSTNode] = [node.target for node in source.nodes(cst.AssignTarget, within=loop)]
+    bound += [node.target for node in source.nodes(cst.For, within=loop)]
+    bound += [node.target for node in source.nodes(cst.AnnAssign, within=loop)]
+    bound += [node.target for node in source.nodes(cst.NamedExpr, within=loop)]
+    bound += [node.asname.name for node in source.nodes(cst.WithItem, within=loop) if node.asname is not None]
+    return any(source.code(one) == name for node in bound for one in _elements(node))
+
+
+def _elements(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The single targets of an assignment."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _elements(element.value)
+    else:
+        yield target
 
 
 def model_place(step: TrainingStep, name: str | None = None) -> tuple[str, int]:

@@ -13,6 +13,10 @@ convolutions lack their fast kernels. What float32 saves is measured on this mac
 Float64 is often unintended: NumPy computes in float64 by
 default, and operations that mix float64 and float32 tensors give float64.
 
+Factorizations and solvers (Cholesky, QR, `solve`) may need it: in float32 they can fail for matrices that are
+nearly singular. Where the script asks for float64 and its steps call one of them, this is a hint without an
+edit.
+
 ## Example
 
 ```python
@@ -186,6 +190,7 @@ Unsafe: float32 keeps 24 bits of the mantissa where float64 keeps 53.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 
@@ -196,7 +201,7 @@ from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source
-from warpline.rulekit.doubles import arrays_beside, doubles, in_float32
+from warpline.rulekit.doubles import arrays_beside, asks_for_doubles, doubles, in_float32
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.extents import before_step
 from warpline.rulekit.saving import Spent, less_device_time
@@ -205,6 +210,12 @@ from warpline.wire.sites import Autocast, facts_of
 
 #: What autocast casts products to, as trying them is told.
 _CAST = {"bfloat16": "bf16", "float16": "fp16"}
+#: Factorizations and solvers, by the ends of their operators' names.
+_SOLVES = re.compile(
+    r"::_?(?:linalg_)?(?:cholesky|lu_factor|lu|ldl_factor|qr|geqrf|eigh?|eigvalsh?|svd|inv|inverse|pinv|solve|lstsq"
+    r"|cholesky_solve|cholesky_solve_helper|lu_solve|ldl_solve|solve_triangular|triangular_solve|det|slogdet"
+    r"|cholesky_inverse)(?:_ex)?$"
+)
 
 
 class Float64OnDevice(Rule):
@@ -221,6 +232,7 @@ class Float64OnDevice(Rule):
             context, [cost.file for cost in sorted(spent, key=lambda cost: -spent[cost])]
         )
         place = hottest.place
+        wanted = source is not None and asks_for_doubles(source) and _solves(context)
         saving = (1 - costs.value("single-precision")) * total
         yield context.draft(
             source.place(nodes[0]) if source is not None else place,
@@ -234,8 +246,23 @@ class Float64OnDevice(Rule):
                 *_products_run_in(context),
                 otherwise=less_device_time(spent, saving, assumed=True),
             ),
-            fixes=[partial(_fix, context, source, nodes)],
+            severity="hint" if wanted else None,
+            fixes=[_try_it if wanted else partial(_fix, context, source, nodes)],
         )
+
+
+def _solves(context: Context) -> bool:
+    """Whether the step factorizes or solves in float64, which may fail in float32 for want of precision."""
+    return any(
+        _SOLVES.search(op.name) and _is_float64(op) for cost in context.profile.lines for op in cost.ops
+    )
+
+
+def _try_it() -> Fix:
+    raise Refused(
+        "the script asks for float64, and a factorization or a solver may fail without it: if yours is well "
+        "conditioned, try float32 by hand"
+    )
 
 
 def _fix(context: Context, source: Source | None, nodes: list[cst.BaseExpression]) -> Fix:

@@ -131,3 +131,13 @@ def grown(at: int) -> Any:
 )
 def test_what_may_be_another_in_the_next_step(step: Callable[[int], Any]) -> None:
     assert names(step) - {"ones_like"} == set()
+
+
+def _of_a_worker(at: int) -> Any:
+    """A batch as it arrives: an empty tensor that is set to the memory of another process."""
+    with torch.no_grad():
+        return torch.empty(0).set_(BATCHES[at].untyped_storage(), 0, (8, 16), (16, 1))
+
+
+def test_batches_of_workers_are_others_in_each_step() -> None:
+    assert "log1p" not in names(lambda at: GRADED(torch.log1p(_of_a_worker(at).abs())).sum())

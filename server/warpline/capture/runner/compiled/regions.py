@@ -97,12 +97,18 @@ class Regions:
         self._last_line(frame.f_code)
         self.running.append(frame)
         if len(self.running) == 1 and self.watch is not None:
-            self.watch.entered(frame)
+            self._tell(self.watch.entered, frame)
 
     def _end(self, frame: FrameType) -> None:
         del self.running[self.running.index(frame) :]
         if not self.running and self.watch is not None:
-            self.watch.left(frame)
+            self._tell(self.watch.left, frame)
+
+    def _tell(self, watch: Callable[[FrameType], None], frame: FrameType) -> None:
+        try:
+            watch(frame)
+        except Exception:  # another version of torch: the script goes on, unobserved
+            self.watch = None
 
     def _last_line(self, code: CodeType) -> int:
         """The line of ``code`` that sets the callback last."""

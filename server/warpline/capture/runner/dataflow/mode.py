@@ -52,6 +52,9 @@ _FUNCTION = torch.autograd.function.__file__
 _PLAIN = (bool, int, float)
 #: Of a deeper recursion the innermost ones are recorded. Chosen, not fitted.
 MOST_FRAMES = 64
+#: In what a compiled function is given, tensors are looked for so deep, and in so many values: a trainer may
+#: hold its whole dataset. Chosen, not fitted.
+DEEPEST, MOST_GIVEN = 4, 20_000
 #: What torch's recurrent layers call, each with all of its input.
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
@@ -76,7 +79,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.running = True
         self.calls = 0
         self.compiled = 0  # calls of compiled code
-        self.random: Set[int] = set()  # names of operators that draw numbers
+        self.random: Set[int] = set()  # names of operators that draw numbers, or get data from elsewhere
         self._forward_values: Optional[int] = None  # values that there were when a backward pass began
         self.buffers: Tuple[int, ...] = ()
         self.values = Values(torch, self._alias)
@@ -115,7 +118,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         if before is not None:
             try:
                 self._note(function, before, result, sys._getframe(1))
-                if torch.Tag.nondeterministic_seeded in getattr(function, "tags", ()):
+                outside = any(isinstance(one, torch.UntypedStorage) for one in arguments)  # a worker's batch
+                if outside or torch.Tag.nondeterministic_seeded in getattr(function, "tags", ()):
                     self.random.add(self.names[str(function)])
                 if result is None:
                     self.values.wrote(_tensors((arguments, tuple(named.values()))))
@@ -329,21 +333,28 @@ def _tensors(value: Any) -> Iterator[Any]:
             yield from _tensors(one)
 
 
-def tensors_in(value: Any, depth: int = 4) -> Iterator[Any]:
+def tensors_in(value: Any) -> List[Any]:
     """The tensors in what a compiled function is given or returns: in lists, dicts and objects, but not a
-    module's own."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif depth and not isinstance(value, torch.nn.Module):
-        parts: Any = ()
-        if isinstance(value, (list, tuple)):
-            parts = value
-        elif isinstance(value, dict):
-            parts = value.values()
-        elif hasattr(value, "__dict__") and not isinstance(value, type):
-            parts = vars(value).values()
-        for one in parts:
-            yield from tensors_in(one, depth - 1)
+    module's own. Raises ``OverflowError`` where they hold more than ``MOST_GIVEN`` values."""
+    found, seen, left = [], set(), [(value, DEEPEST)]
+    while left:
+        one, depth = left.pop()
+        if isinstance(one, torch.Tensor):
+            found.append(one)
+            continue
+        if not depth or id(one) in seen or isinstance(one, (torch.nn.Module, type)):
+            continue
+        seen.add(id(one))
+        if isinstance(one, (list, tuple)):
+            parts: Any = one
+        elif isinstance(one, dict):
+            parts = one.values()
+        else:
+            parts = getattr(one, "__dict__", {}).values()
+        if len(seen) + len(left) + len(parts) > MOST_GIVEN:
+            raise OverflowError
+        left += [(part, depth - 1) for part in parts][::-1]
+    return found
 
 
 def _local(frame: Any, *names: str) -> List[Any]:
@@ -396,7 +407,7 @@ class Recording:
         """Go on after that, with what it returned."""
         given, self._given, results = self._given, [], []
         try:
-            results = list(tensors_in(_local(frame, "result")))
+            results = tensors_in(_local(frame, "result"))
         except Exception as error:
             self.mode._stop("a compiled call could not be read (%s)" % type(error).__name__)
         self._enter()
