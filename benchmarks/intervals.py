@@ -51,6 +51,7 @@ FIRST = (
     ("First contact on GPUs, round 10", "round10", "cuda"),
     ("First contact on CPUs, round 10", "round10cpu", "cpu"),
     ("First contact on GPUs, round 11", "round11", "cuda"),
+    ("First contact on CPUs, round 12", "round12cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
