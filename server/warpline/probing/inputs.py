@@ -125,9 +125,10 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
     the softmax does, so products are known by their sizes. What several queries share (a key for all heads)
     is asked about as if each had its own.
     """
-    calls = [op for op in forward(costs) if op.name == "aten::matmul"] or [
-        op for op in forward(costs) if op.name == "aten::bmm"
-    ]
+    called = forward(costs)
+    # A product with a weight, as of a layer on the same line, has no batch on one side.
+    calls = [op for op in called if op.name == "aten::matmul" and all(len(one) > 2 for one in op.shapes[:2])]
+    calls = calls or [op for op in called if op.name == "aten::bmm"]
     if any(op.name == "aten::einsum" for op in forward(costs)):
         options = (*options, "einsum")
     weighed = [op for op in forward(costs) if "softmax" in op.name and op.shapes and len(op.shapes[0]) > 2]

@@ -7,6 +7,9 @@ it is written (einsum, bmm, masks of any kind: the operators of a step are recor
 `F.scaled_dot_product_attention` with the same mask, scale, causal form and dropout. If the source
 cannot be analyzed, the finding says so and offers no edit.
 
+`nn.MultiheadAttention` computes it so as well, unless it is called with `need_weights=False`: it returns the
+weights. Where nothing in the step reads them, the finding is at the call.
+
 ## Why is this slow
 
 The score matrix has one number for every pair of positions. Every separate operation reads and writes
@@ -144,13 +147,18 @@ from warpline.model.change import Fuse
 from warpline.rulekit import Context, Draft, Rule
 from warpline.rulekit.formulas.attention import attention, words
 from warpline.rulekit.formulas.attention_call import fused_call
-from warpline.rulekit.graph import ATTENTION, by_hand, matched, without_formulas
+from warpline.rulekit.graph import ATTENTION, UNREAD, by_hand, matched, without_formulas
 from warpline.rulekit.library_functions import in_frameworks
+from warpline.rulekit.multihead import without_weights
 from warpline.rulekit.terms import formulas
 from warpline.rulekit.written_out import written_out
 
 _METRIC = "hand-written attention"
 _REST = ", with several copies of the whole score matrix in memory."
+_FOR_WEIGHTS = (
+    ": `nn.MultiheadAttention` returns its weights, unless it is called with `need_weights=False`, and "
+    "nothing in the step reads them."
+)
 
 
 class HandWrittenAttention(Rule):
@@ -168,6 +176,11 @@ class HandWrittenAttention(Rule):
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
             change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
             yield written_out(context, one, one.place, what, change)
+        for one in matched(context, UNREAD):
+            what = (_METRIC, "Attention", _FOR_WEIGHTS)
+            change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
+            fix = partial(without_weights, context, one.place)
+            yield written_out(context, one, one.place, what, change, [fix])
 
 
 def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:

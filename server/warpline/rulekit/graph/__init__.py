@@ -1,7 +1,7 @@
 """What one step computes, and well-known formulas in it, however they are written."""
 
 from warpline.rulekit.graph.graph import Graph, Node, graph_around, graph_of, whole_graph
-from warpline.rulekit.graph.known import ACTIVATION, ATTENTION, FAMILIES, LOSS, NORM
+from warpline.rulekit.graph.known import ACTIVATION, ATTENTION, FAMILIES, LOSS, NORM, UNREAD
 from warpline.rulekit.graph.matched import Matched, by_hand, matched, without_formulas
 from warpline.rulekit.graph.passes import Passes, passes
 
@@ -11,6 +11,7 @@ __all__ = [
     "FAMILIES",
     "LOSS",
     "NORM",
+    "UNREAD",
     "Graph",
     "Matched",
     "Node",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
 from warpline.rulekit.graph.match import Match, is_written_out, largest
 from warpline.rulekit.graph.softmax import few_of_each, softmaxes
+from warpline.wire.dataflow import MODULE
 
 #: In inference mode composite operators are recorded as they were called: `einsum` is no `bmm` then.
 PRODUCTS = frozenset({"bmm", "baddbmm", "mm", "matmul", "einsum"})
@@ -22,17 +26,33 @@ _FAR = 24
 
 def attentions(graph: Graph) -> list[Match]:
     """The attention that a step computes op by op: at most ``PER_SITE`` matches for each line's softmax."""
-    found: list[Match] = []
+    return largest(match for match, _ in _all(graph) if is_written_out(graph, (match.nodes[0], match.result)))
+
+
+def unread_weights(graph: Graph) -> list[Match]:
+    """Attention that a call of a module computes op by op for weights that nothing reads, as
+    `nn.MultiheadAttention` does unless it is told not to."""
+    found = []
+    for match, weights in _all(graph):
+        sites = {node.site for node in match.nodes}
+        site = graph.site(match.result)
+        others = [node for node, _ in graph.uses(weights, MOVED) if node is not match.result]
+        read = any(graph.consumers.get(value) for node in others for value in node.outputs)
+        if len(sites) == 1 and site is not None and site.via == MODULE and not read:
+            found.append(replace(match, call="need_weights=False"))
+    return largest(found)
+
+
+def _all(graph: Graph) -> Iterator[tuple[Match, int]]:
+    """Every attention, whoever wrote it, with the weights as they are summed."""
     for softmax in few_of_each(softmaxes(graph)):
         before = _scores(graph, softmax.input)
         after = _weighted(graph, softmax.output, softmax.size) if before is not None else None
-        if before is None or after is None:
-            continue
-        nodes = (*before, *softmax.nodes, *after)
-        if is_written_out(graph, (before[0], after[-1])):
+        if before is not None and after is not None:
+            nodes = (*before, *softmax.nodes, *after)
             call = "F.scaled_dot_product_attention"
-            found.append(Match("Attention", call, nodes, after[-1], words=_words(before, after)))
-    return largest(found)
+            weights = after[-2].outputs[0] if len(after) > 1 else softmax.output
+            yield Match("Attention", call, nodes, after[-1], words=_words(before, after)), weights
 
 
 def _words(before: list[Node], after: list[Node]) -> tuple[str, ...]:

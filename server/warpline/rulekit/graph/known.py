@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpline.rulekit.graph.activation import activations
-from warpline.rulekit.graph.attention import attentions
+from warpline.rulekit.graph.attention import attentions, unread_weights
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.loss import losses
 from warpline.rulekit.graph.match import Match
 from warpline.rulekit.graph.norm import norms
 
 ATTENTION, LOSS, NORM, ACTIVATION = "attention", "loss", "norm", "activation"
+UNREAD = "attention for weights that nothing reads"
 #: What comes first has an operator for itself: a softmax inside attention is not an activation.
 _FAMILIES: tuple[tuple[str, Callable[[Graph], list[Match]]], ...] = (
     (ATTENTION, attentions),
+    (UNREAD, unread_weights),
     (LOSS, losses),
     (NORM, norms),
     (ACTIVATION, activations),
