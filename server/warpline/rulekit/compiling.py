@@ -14,7 +14,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.model_lines import (
     about_model,
-    given_a_name,
+    below_its_making,
     is_torchs,
     made_by_calls,
     model_made,
@@ -92,15 +92,9 @@ def target_made(site: Site, source: Source) -> Target:
 
 
 def _compile_made(site: Site, source: Source) -> Fix:
-    found = given_a_name(source, site.line)
-    if found is None:
-        raise Refused("the model is not given a name where it is made: call its `compile()`")
-    statement, name = found
-    line = _OF_OTHERS.format(model=name)
-    if line in source.text:
-        raise Refused("the script already does this")
     edits = Edits(source)
-    edits.insert_after(statement, line)
+    unnamed = "the model is not given a name where it is made: call its `compile()`"
+    below_its_making(source, site.line, edits, _OF_OTHERS, unnamed)
     return edits.fix("Compile the model", "unsafe")
 
 

@@ -44,6 +44,19 @@ def given_a_name(source: Source, line: int) -> tuple[Statement, str] | None:
     return statement, targets[0]
 
 
+def below_its_making(source: Source, line: int, edits: Edits, code: str, unnamed: str) -> None:
+    """``code`` (with ``{model}``) as a line below the assignment on ``line``, where a model is made. Raises
+    Refused, with ``unnamed`` if the model is given no name there, or if the line is already there."""
+    found = given_a_name(source, line)
+    if found is None:
+        raise Refused(unnamed)
+    statement, name = found
+    code = code.format(model=name)
+    if code in source.text:
+        raise Refused("the script already does this")
+    edits.insert_after(statement, code)
+
+
 def several(steps: Iterable[TrainingStep]) -> list[tuple[TrainingStep, str]]:
     """The modules that the steps call where none of them alone is the model (an actor and its critics, the
     networks of a GAN), each with a step of its file. Only what is seen to be made of a module's class."""

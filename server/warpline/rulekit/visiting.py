@@ -20,7 +20,7 @@ _KEEP = (
     "from_numpy", "as_tensor", "tensor", "asarray", "array", "list", "tuple", "iter", "to", "cuda", "cpu",
     "numpy", "tolist", "long", "int", "clone", "contiguous", "split", "chunk", "tensor_split", "array_split",
 )  # fmt: skip
-_DEPTH = 12
+_DEPTH = 12  # names that are followed one after the other: chosen, so that a circle ends
 
 
 def visited_at(context: Context, graph: Graph, rows: int) -> tuple[str, int] | None:

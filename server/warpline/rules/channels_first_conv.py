@@ -115,7 +115,7 @@ from warpline.rulekit.calling import model_born
 from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions, network_places
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.inference import steps
-from warpline.rulekit.model_lines import about_model, given_a_name, model_place
+from warpline.rulekit.model_lines import about_model, below_its_making, model_place
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
 from warpline.wire.precision import HALF
@@ -245,17 +245,12 @@ def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
 
 def _fix_made(context: Context, hottest: LineCost) -> Fix:
     """The edit where a model is made that is not trained."""
+    unnamed = "where the model is made was not found: call `.to(memory_format=torch.channels_last)` on it"
     born = model_born(context, hottest)
-    source = context.source(born.file) if born is not None else None
-    found = given_a_name(source, born.line) if source is not None and born is not None else None
-    if source is None or found is None:
-        raise Refused(
-            "where the model is made was not found: call `.to(memory_format=torch.channels_last)` on it"
-        )
-    statement, model = found
+    if born is None:
+        raise Refused(unnamed)
+    source = context.source(born.file)
     edits = Edits(source)
     name = edits.add_import("torch.channels_last", "import torch")
-    if f"{model}.to(memory_format={name})" in source.text:
-        raise Refused("the script already does this")
-    edits.insert_after(statement, f"{model}.to(memory_format={name})")
+    below_its_making(source, born.line, edits, f"{{model}}.to(memory_format={name})", unnamed)
     return edits.fix(_TITLE, "unsafe")
