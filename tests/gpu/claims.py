@@ -31,6 +31,7 @@ class Event(msgspec.Struct, gc=False):
     """What is needed of an event of torch.profiler, in microseconds."""
 
     cat: str = ""
+    name: str = ""
     ts: float = 0.0
     dur: float = 0.0
     args: Arguments = msgspec.field(default_factory=Arguments)
@@ -94,25 +95,47 @@ def test_device_time_is_attributed(name: str, run_of: RunOf) -> None:
 
 @pytest.mark.parametrize("name", scripts())
 def test_kernels_make_the_total_of_torch_profiler(name: str, run_of: RunOf) -> None:
-    """Within 0.1 %, over all kernels and copies that were launched in the captured steps."""
+    """Within 0.1 %, over all kernels and copies that were launched in the captured steps.
+
+    Where the device was busy for longer in a captured step than a whole step takes unrecorded, a kernel
+    counts with no less than the shortest one like it: it was interrupted, or waited for another rank.
+    """
     run = run_of(name)
     report, captured = pipeline.report_of(run), runs.manifest(run).captured
     path = runs.part(run, runs.TRACE)
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     trace = msgspec.json.decode(text, type=Recorded)
-    launched = {
+    launches = {
         event.args.correlation
         for event in trace.traceEvents
         if event.cat in ("cuda_runtime", "cuda_driver")
         and captured[0][0] <= trace.baseTimeNanoseconds + 1000 * event.ts < captured[-1][1]
     }
-    torch_ms = sum(
-        event.dur / 1000
+    launched = [
+        event
         for event in trace.traceEvents
-        if event.cat in ("kernel", "gpu_memcpy", "gpu_memset") and event.args.correlation in launched
-    )
+        if event.cat in ("kernel", "gpu_memcpy", "gpu_memset") and event.args.correlation in launches
+    ]
+    torch_ms = sum(event.dur for event in launched) / 1000
     ours = sum(line.device_ms for line in report.lines) + report.unattributed.device_ms
-    assert ours * report.steps.captured == pytest.approx(torch_ms, rel=0.001)
+    ours *= report.steps.captured
+    if _busy_ms(launched) <= report.steps.step_ms * report.steps.captured:
+        assert ours == pytest.approx(torch_ms, rel=0.001)
+    else:
+        by_name: dict[str, list[float]] = {}
+        for event in launched:
+            by_name.setdefault(event.name, []).append(event.dur / 1000)
+        shortest_ms = sum(len(these) * min(these) for these in by_name.values())
+        assert 0.999 * shortest_ms <= ours <= 1.001 * torch_ms
+
+
+def _busy_ms(events: list[Event]) -> float:
+    """How long at least one of them runs."""
+    busy = until = 0.0
+    for event in sorted(events, key=lambda event: event.ts):
+        busy += max(0.0, event.ts + event.dur - max(event.ts, until))
+        until = max(until, event.ts + event.dur)
+    return busy / 1000
 
 
 @pytest.mark.parametrize(("name", "line", "operator"), _marks(r"# only: (aten::\w+)"))
