@@ -154,11 +154,12 @@ def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, 
         for file in files:
             run = runs.new_run(where)
             try:
-                events = foreign.import_run(file, run, pool)
+                with foreign.importing(file, run, pool) as events:
+                    read = judging.read(run, None, events)
             except Problem as problem:
                 unread.append(problem)
                 continue
-            judging.judge(run, judging.read(run, None, events))
+            judging.judge(run, read)
             made.append((run, report_of(run)))
             runs.pack(run)
     if not made:

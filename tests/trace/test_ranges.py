@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import environment
 from tests.trace.test_pieces import same
 from warpline import trace
-from warpline.trace import decode, ranges, readers
+from warpline.trace import decode, ranges, readers, rows
 from warpline.trace.columns import Trace
 from warpline.trace.decode import Chrome, Part, Unclean
 from warpline.trace.events import Tables
@@ -37,6 +37,12 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "PIECE", 4001)
     monkeypatch.setattr(ranges, "PART", SMALL)
     monkeypatch.setattr(ranges, "SMALLEST", SMALL)
+
+
+@pytest.fixture(autouse=True)
+def no_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it, threads read (``test_rows.py``)."""
+    monkeypatch.setattr(rows, "compiled", lambda: None)
 
 
 class Here(Reader):
@@ -191,9 +197,10 @@ def test_a_process_that_hangs_is_ended(run: Path, monkeypatch: pytest.MonkeyPatc
 FORKING = """\
 import sys
 from pathlib import Path
-from warpline.trace import decode, ranges, readers
+from warpline.trace import decode, ranges, readers, rows
 decode.PIECE, ranges.PART, ranges.SMALLEST = 4001, 40_000, 40_000
 path = Path(sys.argv[1])
+rows.compiled = lambda: None
 with ranges.Pool() as pool:
     assert pool.prepare(path) or ranges.cores() < 2
     processes = [reader.process for reader in pool.started(2)]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple
+from typing import IO, Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -136,14 +136,30 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def decode(path: Path, take: Callable[[list[Event]], None]) -> tuple[Chrome, Damage]:
-    """Pass the events of the trace in ``path`` (JSON or gzipped JSON) to ``take``, piece by piece.
+class Quick(Protocol):
+    """What reads most pieces of a trace without making events: ``rows.Rows``."""
+
+    piece: int  # bytes of the pieces
+
+    @property
+    def useful(self) -> bool:
+        """Whether it is worth asking."""
+
+    def take(self, text: bytes, end: int, /) -> int | None:
+        """How many events of ``text[:end]`` were taken; None if they have to be decoded."""
+
+
+def decode(
+    path: Path, take: Callable[[list[Event]], None], quick: Quick | None = None
+) -> tuple[Chrome, Damage]:
+    """Pass the events of the trace in ``path`` (JSON or gzipped JSON) to ``take``, piece by piece; those that
+    ``quick`` takes are not passed.
 
     Returns the rest of the file, and what was wrong with it. Raises Problem if it is not a Chrome trace.
     """
     try:
         with collector_paused(), opened(path) as file:
-            chrome, damage = _Reading(path, file, take).all()
+            chrome, damage = _Reading(path, file, take, quick).all()
     except (OSError, EOFError) as error:
         raise Problem(f"cannot read {path}: {error}") from None
     if not 0 <= chrome.base_ns < LATEST_NS:
@@ -157,15 +173,17 @@ def head_of(path: Path) -> bytes:
         return _Reading(path, file, _ignore).head()[0]
 
 
-def decode_cleanly(path: Path, part: Part, take: Callable[[list[Event]], None]) -> Chrome | None:
-    """Pass the events of one part of a file to ``take``. Returns the rest of the file if the part is the last
-    one.
+def decode_cleanly(
+    path: Path, part: Part, take: Callable[[list[Event]], None], quick: Quick | None = None
+) -> Chrome | None:
+    """Pass the events of one part of a file to ``take``, but for those that ``quick`` takes. Returns the rest
+    of the file if the part is the last one.
 
     Raises Unclean if anything in the part is not in Kineto's form.
     """
     with path.open("rb") as file:
         try:
-            chrome = _Reading(path, file, take).cleanly(part, file)
+            chrome = _Reading(path, file, take, quick).cleanly(part, file)
         except (Problem, EOFError, *_MALFORMED) as error:
             raise Unclean(str(error)) from None
     if chrome is not None and not 0 <= chrome.base_ns < LATEST_NS:
@@ -196,8 +214,10 @@ def _ignore(_: list[Event]) -> None:
 class _Reading:
     """One pass through a file."""
 
-    def __init__(self, path: Path, file: Text, take: Callable[[list[Event]], None]) -> None:
-        self.path, self.file, self.take = path, file, take
+    def __init__(
+        self, path: Path, file: Text, take: Callable[[list[Event]], None], quick: Quick | None = None
+    ) -> None:
+        self.path, self.file, self.take, self.quick = path, file, take, quick
         self.damage = Damage()
         self.count = 0
         self.bare = False  # a list of events alone, without the object around it
@@ -229,7 +249,7 @@ class _Reading:
         file.seek(part.begin)
         rest, left = b"", part.end - part.begin
         while left:
-            more = file.read(min(PIECE, left))
+            more = file.read(min(self._piece(), left))
             left -= len(more)
             whole = self._whole_events(rest + more) if left and more else rest + more
             if whole is None or (left and not more):
@@ -244,9 +264,12 @@ class _Reading:
         chrome.events = []
         return chrome
 
+    def _piece(self) -> int:
+        return self.quick.piece if self.quick is not None and self.quick.useful else PIECE
+
     def _more(self) -> bytes:
         try:
-            return self.file.read(PIECE)
+            return self.file.read(self._piece())
         except EOFError:
             self.damage.cut = True
             return b""
@@ -274,6 +297,9 @@ class _Reading:
         """Take all events that end in ``text`` at once. Returns the rest of it; None if they cannot be
         decoded together."""
         for end, next_one in scan.last_ends(text):
+            if self.quick is not None and (count := self.quick.take(text, end)) is not None:
+                self.count += count
+                return text[next_one:]
             try:
                 events = self.list(b"".join((b"[", memoryview(text)[:end], b"]")))
             except _MALFORMED:

@@ -34,7 +34,7 @@ NO_SIGNATURE = bytes(3)  # of an operator without inputs, see ``_signatures``
 LATEST_US = 4e15  # in the year 2096: nanoseconds of unix time fit in an int64
 LARGEST = 1 << 63  # more than an int64 holds
 FIRST = 64  # events that identify the trace
-_NUMBERS: dict[str, tuple[str, ...]] = {  # integer arguments of an event that are columns of their own
+NUMBERS: dict[str, tuple[str, ...]] = {  # integer arguments of an event that are columns of their own
     "cpu_op": ("sequence", "forward_thread"),
     **dict.fromkeys(RUNTIME_CATEGORIES, ("correlation",)),
     **dict.fromkeys(DEVICE_CATEGORIES, ("correlation", "device", "stream", "graph_node", "copied")),
@@ -44,7 +44,7 @@ _NUMBERS: dict[str, tuple[str, ...]] = {  # integer arguments of an event that a
 _ABSENT = {"sequence": -1, "forward_thread": 0, "correlation": -1}
 #: Categories that are read. Arrows and memory events are instants, by their phase; all others are complete
 #: spans.
-_READ = {*_NUMBERS, MARKS, FRAMES}
+_READ = {*NUMBERS, MARKS, FRAMES}
 _SPAN = {"X"}
 
 
@@ -102,7 +102,7 @@ class Table:
     def take(self, events: list[Event]) -> int:
         """Add a piece. Returns the number of events that were omitted because their times are impossible."""
         times = [np.fromiter(map(attrgetter(field), events), np.float64, len(events)) for field in TIMES]
-        possible = (np.abs(times[0]) < LATEST_US) & (times[1] >= 0) & (times[1] < LATEST_US)
+        possible = is_possible(*times)
         left_out = 0 if possible.all() else int(np.count_nonzero(~possible))
         if left_out:
             events = [events[at] for at in np.flatnonzero(possible).tolist()]
@@ -120,7 +120,7 @@ class Table:
             return
         names = list(map(attrgetter("name"), events))
         self._intern("name", names)
-        numbers = _NUMBERS.get(self.category)
+        numbers = NUMBERS.get(self.category)
         if numbers is None:
             return
         arguments = list(map(attrgetter("args"), events))
@@ -198,9 +198,10 @@ class Tables:
 
     def _add(self, category: str, events: list[Event]) -> None:
         if events:
-            self.left_out += self._table(category).take(events)
+            self.left_out += self.table(category).take(events)
 
-    def _table(self, category: str) -> Table:
+    def table(self, category: str) -> Table:
+        """The table of a category, made if there is none."""
         return self.of.setdefault(category, Table(category))
 
     def extend(self, other: Tables) -> None:
@@ -208,7 +209,12 @@ class Tables:
         self.left_out += other.left_out
         self.processes += other.processes[: FIRST - len(self.processes)]
         for category, table in other.of.items():
-            self._table(category).extend(table)
+            self.table(category).extend(table)
+
+
+def is_possible(start: Floats, length: Floats) -> Any:
+    """Which events have times that can be, in microseconds."""
+    return (np.abs(start) < LATEST_US) & (length >= 0) & (length < LATEST_US)
 
 
 def _by(key: Callable[[Event], str], events: list[Event]) -> dict[str, list[Event]]:

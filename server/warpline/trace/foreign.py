@@ -9,7 +9,9 @@ user's files are guessed: those that belong neither to Python nor to a well-know
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,30 +102,48 @@ def import_run(path: Path, run: Path, pool: Pool | None = None) -> Trace:
     ``path``: a Chrome trace, or an export in one of FORMATS. ``pool``: processes that read. Returns the same
     as ``trace.read(run)``, so that the run need not be read again. Raises Problem.
     """
+    with importing(path, run, pool) as trace:
+        return trace
+
+
+@contextmanager
+def importing(path: Path, run: Path, pool: Pool | None = None) -> Iterator[Trace]:
+    """The same, for a block that uses the trace while its copy is packed: then ``run`` is complete. Raises
+    Problem."""
     for each in FORMATS:
         if path.suffix in each.CONVERT:
             raise Problem(each.CONVERT[path.suffix].format(path=path))
     partial = run.with_name(f".{run.name}.partial")
     try:
-        with collector_paused(), ThreadPoolExecutor(1) as beside:
-            partial.mkdir(parents=True)
-            known = format_of(path)
-            export = known.read(path) if known else None
-            if export is not None:
-                (partial / TRACE).write_bytes(as_chrome(export))
-            kept = beside.submit(keep, path, partial) if export is None else None
-            tables, chrome, notes = tables_of(path if export is None else partial / TRACE, pool=pool)
-            parts = _parts(chrome, tables, path, export)
-            trace = _doubted(assemble(parts, tables, chrome, notes))
-            _write(replace(parts, manifest=trace.manifest), partial)
-            if kept is not None:
-                kept.result()  # copies a local file as fast as the disk; reading it above took as long
-        partial.rename(run)
-    except OSError as error:
-        raise Problem(f"cannot write {run}: {error.strerror or error}") from None
+        with ThreadPoolExecutor(1) as beside:
+            with _saying(run), collector_paused():
+                partial.mkdir(parents=True)
+                known = format_of(path)
+                export = known.read(path) if known else None
+                if export is not None:
+                    (partial / TRACE).write_bytes(as_chrome(export))
+                tables, chrome, notes = tables_of(path if export is None else partial / TRACE, pool=pool)
+                # Reading needs all cores; what follows needs one.
+                kept = beside.submit(keep, path, partial) if export is None else None
+                parts = _parts(chrome, tables, path, export)
+                trace = _doubted(assemble(parts, tables, chrome, notes))
+            yield trace
+            with _saying(run):
+                _write(replace(parts, manifest=trace.manifest), partial)
+                if kept is not None:
+                    kept.result()
+                partial.rename(run)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return trace
+
+
+@contextmanager
+def _saying(run: Path) -> Iterator[None]:
+    """Raises Problem when the run folder ``run`` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise Problem(f"cannot write {run}: {error.strerror or error}") from None
 
 
 def _doubted(trace: Trace) -> Trace:

@@ -1,25 +1,29 @@
-"""Reads a large uncompressed trace with several processes; each decodes parts of some megabytes.
+"""Reads a large uncompressed trace with several threads or processes; each decodes parts of some megabytes.
 
-The result is the same as from one process. This works for intact traces in Kineto's form only. If any part is
-cut or malformed, one process reads the whole trace, and handles the damage.
+The result is the same as from one. This works for intact traces in Kineto's form only. If any part is cut or
+malformed, one thread reads the whole trace, and handles the damage. Processes read where the compiled code of
+``rows.py`` cannot run, since msgspec holds the interpreter's lock.
 """
 
 from __future__ import annotations
 
 import contextlib
+import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from warpline.model.problem import Problem
-from warpline.trace import decode, scan
+from warpline.trace import decode, rows, scan
 from warpline.trace.decode import Chrome, Damage, Part, Unclean
 from warpline.trace.events import Tables
 from warpline.trace.readers import Reader
+from warpline.trace.rows import Rows
 from warpline.trace.unpack import is_packed
 from warpline.wire.processors import cores
 
@@ -30,6 +34,7 @@ MOST_PROCESSES = 8  # with more, merging takes longer than reading
 #: Time limit for the processes: ``LIMIT_S`` seconds, and one more for every ``SLOWEST`` bytes of the file. A
 #: slow disk takes far less.
 LIMIT_S, SLOWEST = 60.0, 1 << 20
+_UNPACKED = 10  # times as long as packed, about
 _WINDOW = 1 << 16  # bytes in which the end of an event is looked for
 #: Why the parts of a trace cannot be read by themselves. The last three: the answer of a process begins with
 #: what another module printed.
@@ -53,14 +58,22 @@ def tables_of(
     if found is not None:
         return *found, Damage(left_out=found[0].left_out).notes()
     tables = Tables()
-    chrome, damage = decode.decode(path, tables.take)
+    chrome, damage = decode.decode(path, tables.take, _quick(path, tables))
     damage.left_out += tables.left_out
     return tables, chrome, damage.notes()
 
 
+def _quick(path: Path, tables: Tables) -> Rows | None:
+    """What reads most of a file, if that is worth starting."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_size * (_UNPACKED if is_packed(path) else 1) >= rows.SMALLEST:
+            return rows.into(tables)
+    return None
+
+
 def together(path: Path, processes: int, pool: Pool | None = None) -> tuple[Tables, Chrome] | None:
-    """The events of the trace in ``path`` and the rest of the file, read by up to ``processes`` processes;
-    None if one process has to read all of it."""
+    """The events of the trace in ``path`` and the rest of the file, read by up to ``processes`` threads or
+    processes; None if one has to read all of it."""
     with contextlib.ExitStack() as ended:
         try:
             if not is_large(path, processes):
@@ -68,12 +81,34 @@ def together(path: Path, processes: int, pool: Pool | None = None) -> tuple[Tabl
             parts = split(path)
             if len(parts) < 2:
                 return None
+            if rows.compiled() is not None:
+                return merged(Tables(), in_threads(path, parts, min(processes, len(parts), MOST_PROCESSES)))
             pool = pool or ended.enter_context(Pool())
             return merged(Tables(), read(path, parts, pool.started(min(processes, len(parts)))))
         except ERRORS:
             if pool is not None:
                 pool.end()
             return None
+
+
+def in_threads(path: Path, parts: Sequence[Part], count: int) -> Iterator[tuple[Tables, Chrome | None]]:
+    """What each of ``parts`` has, in their order, read by ``count`` threads. Raises what reading raises."""
+    machines: queue.SimpleQueue[rows.Machine | None] = queue.SimpleQueue()
+    for _ in range(count):
+        machines.put(None)
+
+    def part_of(part: Part) -> tuple[Tables, Chrome | None]:
+        machine, tables = machines.get(), Tables()
+        quick = rows.into(tables, machine)
+        chrome = decode.decode_cleanly(path, part, tables.take, quick)
+        machines.put(quick.machine if quick is not None and quick.useful else None)
+        return tables, chrome
+
+    threads = ThreadPoolExecutor(count, "warpline-reading")
+    try:
+        yield from threads.map(part_of, parts)
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 def is_large(path: Path, processes: int) -> bool:
@@ -96,9 +131,11 @@ class Pool:
 
     def prepare(self, path: Path) -> bool:
         """Start them if several should read ``path``, before this process has other threads (``may_fork``).
-        Returns whether it did."""
+        Returns whether several will read it, which may be threads."""
         with contextlib.suppress(OSError):
             if is_large(path, cores()):
+                if rows.compiled() is not None:
+                    return True
                 self.started(cores())
         return bool(self.readers)
 

@@ -1,0 +1,617 @@
+/* The events of a Chrome trace -> rows of 64-bit numbers, without an object per event.
+ *
+ * Runs as WebAssembly (rows.wasm, made by tools/rows_wasm.py), since traces come from anywhere: nothing that
+ * is wrong in here can reach the process that reads. It is strict: at whatever it does not expect, it gives up,
+ * and msgspec decodes the text (decode.py). So what it accepts must mean to msgspec exactly what it means here.
+ * rows.py reads what it leaves; both know the categories, the slots of a row and the parts of a text.
+ */
+#include <wasm_simd128.h>
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#define EXPORT(name) __attribute__((export_name(#name))) name
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+enum {
+  TEXT = 4 << 20,   /* bytes of text at most */
+  PAD = 64,         /* zeros behind it: no value goes on there */
+  ROWS = 1 << 16,   /* rows of one text */
+  SLOTS = 11,
+  FIRST = 64,       /* events whose process is told */
+  STRINGS = 1 << 17,
+  ARENA = 48 << 20, /* bytes of all strings */
+  TABLE = 1 << 18,
+  DEEPEST = 32
+};
+
+typedef struct { u32 at, length; u64 hash; } String;
+typedef struct { const u8 *at; u32 n; } Slice;
+
+static u8 text[TEXT + PAD];
+static i64 rows[ROWS][SLOTS];
+static u32 processes[FIRST];
+static u8 arena[ARENA + PAD];
+static String strings[STRINGS];
+static u8 with_values[STRINGS]; /* by the name of an operator: whether scalar arguments are in its signature */
+static u32 table[TABLE];
+static u32 counts[3], used;
+static const u8 *p, *end;
+#define n_events counts[0]
+#define n_rows counts[1]
+#define n_strings counts[2]
+
+/* Where things are, and how large some are. */
+u32 EXPORT(layout)(u32 what) {
+  switch (what) {
+    case 0: return (u32)text;
+    case 1: return TEXT;
+    case 2: return (u32)rows;
+    case 3: return SLOTS;
+    case 4: return (u32)processes;
+    case 5: return FIRST;
+    case 6: return (u32)strings;
+    case 7: return (u32)arena;
+    default: return (u32)counts;
+  }
+}
+
+/* ---- texts, each stored once ---- */
+
+static inline u64 word(const u8 *a) {
+  u64 x;
+  __builtin_memcpy(&x, a, 8);
+  return x;
+}
+
+static inline int same(const u8 *a, const u8 *b, u32 n) {
+  u32 i = 0;
+  for (; i + 16 <= n; i += 16)
+    if (!wasm_i8x16_all_true(wasm_i8x16_eq(wasm_v128_load(a + i), wasm_v128_load(b + i)))) return 0;
+  for (; i < n; i++)
+    if (a[i] != b[i]) return 0;
+  return 1;
+}
+
+static inline u64 mixed(u64 h, u64 x) {
+  h = (h ^ x) * 0x9E3779B97F4A7C15ull;
+  return h ^ h >> 29;
+}
+
+static inline u64 hashed(u64 h, const u8 *a, u32 n) {
+  u32 i = 0;
+  for (; i + 8 <= n; i += 8) h = mixed(h, word(a + i));
+  for (; i < n; i++) h = mixed(h, a[i]);
+  return mixed(h, n);
+}
+
+/* The number of the text that these slices make, with a NUL between them; -1 if there is no room for it. */
+static int interned(const Slice *slices, int n) {
+  u64 h = 1;
+  u32 length = n - 1;
+  for (int i = 0; i < n; i++) {
+    h = hashed(h, slices[i].at, slices[i].n);
+    length += slices[i].n;
+  }
+  h ^= h >> 32;
+  u32 slot = (u32)h & (TABLE - 1);
+  for (; table[slot]; slot = (slot + 1) & (TABLE - 1)) {
+    const String *known = &strings[table[slot] - 1];
+    if (known->hash != h || known->length != length) continue;
+    const u8 *a = arena + known->at;
+    int equal = 1;
+    for (int i = 0; equal && i < n; i++) {
+      equal = same(a, slices[i].at, slices[i].n) && (i == n - 1 || a[slices[i].n] == 0);
+      a += slices[i].n + 1;
+    }
+    if (likely(equal)) return table[slot] - 1;
+  }
+  if (n_strings == STRINGS || length > ARENA - used) return -1;
+  u8 *a = arena + used;
+  for (int i = 0; i < n; i++) {
+    for (u32 j = 0; j < slices[i].n; j++) *a++ = slices[i].at[j];
+    if (i < n - 1) *a++ = 0;
+  }
+  strings[n_strings] = (String){used, length, h};
+  used += length;
+  table[slot] = ++n_strings;
+  return n_strings - 1;
+}
+
+/* ---- JSON; each function returns 0 at what is none, or is none that is expected ---- */
+
+static inline void space(void) {
+  while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') p++;
+}
+
+static inline int digit(u8 c) { return (u8)(c - '0') < 10; }
+
+static inline int hexadecimal(u8 c) {
+  return digit(c) || (u8)((c | 0x20) - 'a') < 6;
+}
+
+enum { ESCAPES = 1, NOT_ASCII = 2 }; /* what a string has */
+
+/* ``p`` is behind the opening quote, and then behind the closing one. Whether what is not ASCII is valid UTF-8,
+ * and what escapes mean, is seen where the string is decoded. */
+static inline int string(Slice *found, int *has) {
+  const u8 *begin = p;
+  for (;;) {
+    v128_t v = wasm_v128_load(p);
+    u32 high = wasm_i8x16_bitmask(v);
+    v128_t quote = wasm_i8x16_eq(v, wasm_i8x16_splat('"'));
+    v128_t slash = wasm_i8x16_eq(v, wasm_i8x16_splat('\\'));
+    v128_t control = wasm_u8x16_lt(v, wasm_u8x16_splat(0x20));
+    u32 mask = wasm_i8x16_bitmask(wasm_v128_or(wasm_v128_or(quote, slash), control));
+    if (!mask) {
+      if (unlikely(high)) *has |= NOT_ASCII;
+      p += 16;
+      if (unlikely(p > end)) return 0;
+      continue;
+    }
+    if (unlikely(high & (mask ^ (mask - 1)))) *has |= NOT_ASCII;
+    p += __builtin_ctz(mask);
+    if (likely(*p == '"')) {
+      *found = (Slice){begin, (u32)(p - begin)};
+      p++;
+      return p <= end;
+    }
+    if (*p != '\\') return 0;
+    *has |= ESCAPES;
+    switch (p[1]) {
+      case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't':
+        p += 2;
+        break;
+      case 'u':
+        for (int i = 2; i < 6; i++)
+          if (!hexadecimal(p[i])) return 0;
+        if ((p[2] | 0x20) == 'd' && p[3] > '7') return 0; /* half of a pair of UTF-16 */
+        p += 6;
+        break;
+      default:
+        return 0;
+    }
+  }
+}
+
+static inline int plain_string(Slice *found) {
+  int has = 0;
+  return *p++ == '"' && string(found, &has) && !has;
+}
+
+/* As many digits as an int64 certainly holds. */
+static inline int integer(i64 *out) {
+  int minus = *p == '-';
+  p += minus;
+  if (!digit(*p) || (*p == '0' && digit(p[1]))) return 0;
+  u64 v = 0;
+  const u8 *begin = p;
+  while (digit(*p)) v = v * 10 + (*p++ - '0');
+  if (p - begin > 18 || *p == '.' || *p == 'e' || *p == 'E') return 0;
+  *out = minus ? -(i64)v : (i64)v;
+  return 1;
+}
+
+static const double TENS[] = {1,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
+                              1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
+
+/* The nearest double: one division of exact numbers; or an integer and a fraction of at most three digits. That
+ * sum is rounded right, too: where two doubles are equally near, the fraction is a multiple of a power of two,
+ * which the quotient is exactly or lies clearly off. */
+static inline int number(double *out) {
+  int minus = *p == '-';
+  p += minus;
+  if (!digit(*p) || (*p == '0' && digit(p[1]))) return 0;
+  u64 v = 0;
+  int digits, after = 0;
+  const u8 *begin = p;
+  while (digit(*p)) v = v * 10 + (*p++ - '0');
+  digits = (int)(p - begin);
+  if (*p == '.') {
+    begin = ++p;
+    while (digit(*p)) v = v * 10 + (*p++ - '0');
+    after = (int)(p - begin);
+    if (!after) return 0;
+    digits += after;
+  }
+  if (*p == 'e' || *p == 'E' || digits > 19 || (minus && !v)) return 0; /* "-0" is an integer to msgspec */
+  double d;
+  if (v <= 1ull << 53) {
+    d = (double)v / TENS[after];
+  } else {
+    static const u64 UNITS[] = {1, 10, 100, 1000};
+    if (after < 1 || after > 3) return 0;
+    u64 whole = v / UNITS[after];
+    if (whole > 1ull << 53) return 0;
+    d = (double)whole + (double)(v % UNITS[after]) / TENS[after];
+  }
+  *out = minus ? -d : d;
+  return 1;
+}
+
+static int skipped_number(void) {
+  p += *p == '-';
+  if (!digit(*p) || (*p == '0' && digit(p[1]))) return 0;
+  while (digit(*p)) p++;
+  if (*p == '.') {
+    p++;
+    if (!digit(*p)) return 0;
+    while (digit(*p)) p++;
+  }
+  if (*p == 'e' || *p == 'E') {
+    p++;
+    p += *p == '-' || *p == '+';
+    if (!digit(*p)) return 0;
+    while (digit(*p)) p++;
+  }
+  return 1;
+}
+
+static inline int letters(const char *expected) {
+  for (; *expected; p++, expected++)
+    if (*p != (u8)*expected) return 0;
+  return 1;
+}
+
+static inline int colon(void) {
+  if (likely(p[0] == ':' && p[1] == ' ')) {
+    p += 2;
+  } else {
+    space();
+    if (*p++ != ':') return 0;
+  }
+  space();
+  return 1;
+}
+
+/* Behind a value: 1 if another one follows, 2 at the closing bracket. */
+static inline int next(u8 closing) {
+  if (likely(p[0] == ',' && p[1] == ' ')) {
+    p += 2;
+  } else {
+    space();
+    if (*p == closing) {
+      p++;
+      return 2;
+    }
+    if (*p++ != ',') return 0;
+  }
+  space();
+  return 1;
+}
+
+static int skipped(int depth) {
+  Slice ignored;
+  int has, more;
+  switch (*p) {
+    case '"':
+      p++;
+      return string(&ignored, &has);
+    case '[':
+      if (depth > DEEPEST) return 0;
+      p++;
+      space();
+      if (*p == ']') {
+        p++;
+        return 1;
+      }
+      do {
+        if (!skipped(depth + 1)) return 0;
+        more = next(']');
+      } while (more == 1);
+      return more;
+    case '{':
+      if (depth > DEEPEST) return 0;
+      p++;
+      space();
+      if (*p == '}') {
+        p++;
+        return 1;
+      }
+      do {
+        if (*p++ != '"' || !string(&ignored, &has) || !colon() || !skipped(depth + 1)) return 0;
+        more = next('}');
+      } while (more == 1);
+      return more;
+    case 't': return letters("true");
+    case 'f': return letters("false");
+    case 'n': return letters("null");
+    default: return skipped_number();
+  }
+}
+
+static inline int raw(Slice *found) {
+  found->at = p;
+  if (!skipped(0)) return 0;
+  found->n = (u32)(p - found->at);
+  return 1;
+}
+
+static inline int raw_integer_or_null(Slice *found) {
+  i64 ignored;
+  found->at = p;
+  if (!(*p == 'n' ? letters("null") : integer(&ignored))) return 0;
+  found->n = (u32)(p - found->at);
+  return 1;
+}
+
+/* The text of a string, an integer or null. */
+static inline int raw_name(Slice *found) {
+  if (*p != '"') return raw_integer_or_null(found);
+  found->at = p++;
+  Slice inside;
+  int has = 0;
+  if (!string(&inside, &has) || has) return 0;
+  found->n = (u32)(p - found->at);
+  return 1;
+}
+
+/* ---- events ---- */
+
+/* What the compiler makes of a comparison with a word that has an odd length. */
+int memcmp(const void *a, const void *b, unsigned long n) {
+  const u8 *x = a, *y = b;
+  for (; n; n--, x++, y++)
+    if (*x != *y) return *x - *y;
+  return 0;
+}
+
+#define IS(slice, literal) ((slice).n == sizeof(literal) - 1 && BEGINS(slice, literal))
+#define BEGINS(slice, literal) \
+  ((slice).n >= sizeof(literal) - 1 && !__builtin_memcmp((slice).at, literal, sizeof(literal) - 1))
+
+/* As in CATEGORIES of rows.py. ODD: a category of old versions of torch, or another phase of an arrow. */
+enum { NONE, OP, RUNTIME, DRIVER, PRIVATE, XPU, KERNEL, COPY, SET, MEMORY, BEGUN, ENDED, MARK, FRAME, ODD };
+
+typedef struct {
+  i64 sequence, forward, device, stream, correlation, copied, node;
+  i64 total, allocated, device_id, device_type, address;
+  Slice values, types, strides, dims, grid, block, registers, shared, occupancy, stack;
+  int stack_has;
+} Arguments;
+
+static const Arguments NO_ARGUMENTS = {.sequence = -1, .correlation = -1};
+
+static int argument(Slice key, Arguments *into) {
+  Slice ignored;
+  switch (key.n) {
+    case 4:
+      if (IS(key, "grid")) return raw(&into->grid);
+      if (IS(key, "Addr")) return integer(&into->address);
+      break;
+    case 5:
+      if (IS(key, "block")) return raw(&into->block);
+      if (IS(key, "bytes")) return integer(&into->copied);
+      if (IS(key, "Bytes")) return integer(&into->allocated);
+      break;
+    case 6:
+      if (IS(key, "device")) return integer(&into->device);
+      if (IS(key, "stream")) {
+        if (*p != '"') return integer(&into->stream);
+        into->stream = 0; /* ROCm's calls have an address */
+        return plain_string(&ignored);
+      }
+      break;
+    case 9:
+      if (IS(key, "Device Id")) return integer(&into->device_id);
+      break;
+    case 10:
+      if (IS(key, "Input type")) return raw(&into->types);
+      if (IS(key, "Input Dims")) return raw(&into->dims);
+      if (IS(key, "Call stack")) {
+        into->stack_has = 0;
+        return *p++ == '"' && string(&into->stack, &into->stack_has);
+      }
+      break;
+    case 11:
+      if (IS(key, "correlation")) return integer(&into->correlation);
+      if (IS(key, "Device Type")) return integer(&into->device_type);
+      break;
+    case 13:
+      if (IS(key, "Input Strides")) return raw(&into->strides);
+      if (IS(key, "Fwd thread id")) return integer(&into->forward);
+      if (IS(key, "graph node id")) return integer(&into->node);
+      if (IS(key, "shared memory")) return raw_integer_or_null(&into->shared);
+      break;
+    case 15:
+      if (IS(key, "Concrete Inputs")) return raw(&into->values);
+      if (IS(key, "Sequence number")) return integer(&into->sequence);
+      if (IS(key, "Total Allocated")) return integer(&into->total);
+      break;
+    case 20:
+      if (IS(key, "registers per thread")) return raw_integer_or_null(&into->registers);
+      break;
+    case 25:
+      if (IS(key, "est. achieved occupancy %")) return (digit(*p) || *p == '-' || *p == 'n') && raw(&into->occupancy);
+      break;
+  }
+  return skipped(0);
+}
+
+static int arguments(Arguments *into) {
+  int more;
+  *into = NO_ARGUMENTS;
+  if (*p++ != '{') return 0;
+  space();
+  if (*p == '}') {
+    p++;
+    return 1;
+  }
+  do {
+    Slice key;
+    if (!plain_string(&key) || !colon() || !argument(key, into)) return 0;
+    more = next('}');
+  } while (more == 1);
+  return more;
+}
+
+static int category(Slice name, Slice phase) {
+  int span = phase.n == 1 && *phase.at == 'X';
+  switch (name.n) {
+    case 6:
+      if (IS(name, "cpu_op")) return span ? OP : NONE;
+      if (IS(name, "kernel")) return span ? KERNEL : NONE;
+      if (IS(name, "fwdbwd")) {
+        if (phase.n != 1) return ODD;
+        return *phase.at == 's' ? BEGUN : *phase.at == 'f' ? ENDED : ODD;
+      }
+      return IS(name, "Kernel") || IS(name, "Memcpy") || IS(name, "Memset") ? ODD : NONE;
+    case 7: return IS(name, "Runtime") ? ODD : NONE;
+    case 8: return IS(name, "Operator") ? ODD : NONE;
+    case 10:
+      if (IS(name, "gpu_memcpy")) return span ? COPY : NONE;
+      return IS(name, "gpu_memset") && span ? SET : NONE;
+    case 11:
+      if (IS(name, "cuda_driver")) return span ? DRIVER : NONE;
+      return IS(name, "xpu_runtime") && span ? XPU : NONE;
+    case 12: return IS(name, "cuda_runtime") && span ? RUNTIME : NONE;
+    case 15:
+      if (IS(name, "user_annotation")) return span ? MARK : NONE;
+      if (IS(name, "python_function")) return span ? FRAME : NONE;
+      return IS(name, "Python function") ? ODD : NONE;
+    case 17: return IS(name, "cpu_instant_event") ? MEMORY : NONE;
+    case 19: return IS(name, "privateuse1_runtime") && span ? PRIVATE : NONE;
+  }
+  return NONE;
+}
+
+typedef struct {
+  Slice phase, category, name, process, thread;
+  double start, duration;
+  i64 id;
+  int name_has, odd_id;
+  Arguments arguments;
+} Event;
+
+static int field(Slice key, Event *into) {
+  Slice ignored;
+  switch (key.n) {
+    case 2:
+      if (IS(key, "ph")) return plain_string(&into->phase);
+      if (IS(key, "ts")) return number(&into->start);
+      if (IS(key, "id")) {
+        into->odd_id = !digit(*p);
+        return into->odd_id ? raw_name(&ignored) : integer(&into->id);
+      }
+      break;
+    case 3:
+      if (IS(key, "cat")) return plain_string(&into->category);
+      if (IS(key, "dur")) return number(&into->duration);
+      if (IS(key, "tid")) return raw_name(&into->thread);
+      if (IS(key, "pid")) return raw_name(&into->process);
+      break;
+    case 4:
+      if (IS(key, "name")) {
+        into->name_has = 0;
+        return *p++ == '"' && string(&into->name, &into->name_has);
+      }
+      if (IS(key, "args")) return arguments(&into->arguments);
+      break;
+  }
+  return skipped(0);
+}
+
+/* The row's slots: category, start, duration, thread, name, and what the category has (rows.py). */
+static int row_of(const Event *one, int kind) {
+  const Arguments *a = &one->arguments;
+  i64 *row = rows[n_rows];
+  if (n_rows == ROWS) return 0;
+  row[0] = kind;
+  __builtin_memcpy(row + 1, &one->start, 8);
+  __builtin_memcpy(row + 2, &one->duration, 8);
+  if ((row[3] = interned(&one->thread, 1)) < 0) return 0;
+  if (kind == BEGUN || kind == ENDED) {
+    if (one->odd_id) return 0;
+    row[5] = one->id;
+    n_rows++;
+    return 1;
+  }
+  if ((row[4] = interned(&one->name, 1)) < 0) return 0;
+  switch (kind) {
+    case OP: {
+      if (one->name_has & ESCAPES) return 0; /* how it begins counts here */
+      if (!with_values[row[4]])
+        with_values[row[4]] = 1 + (BEGINS(one->name, "aten::convolution") ||
+                                   BEGINS(one->name, "aten::_convolution") || BEGINS(one->name, "aten::conv") ||
+                                   BEGINS(one->name, "aten::_scaled_dot_product"));
+      Slice signature[4] = {a->dims, a->types, a->strides, a->values};
+      if (with_values[row[4]] == 1) signature[3].n = 0;
+      row[5] = a->sequence;
+      row[6] = a->forward;
+      if ((row[7] = interned(&a->stack, 1)) < 0 || (row[8] = interned(signature, 4)) < 0) return 0;
+      break;
+    }
+    case RUNTIME: case DRIVER: case PRIVATE: case XPU:
+      row[5] = a->correlation;
+      break;
+    case KERNEL: case COPY: case SET: {
+      Slice shape[5] = {a->grid, a->block, a->registers, a->shared, a->occupancy};
+      row[5] = a->correlation;
+      row[6] = a->device;
+      row[7] = a->stream;
+      row[8] = a->node;
+      row[9] = a->copied;
+      if ((row[10] = interned(shape, 5)) < 0) return 0;
+      break;
+    }
+    case MEMORY:
+      row[5] = a->allocated;
+      row[6] = a->address;
+      row[7] = a->device_type;
+      row[8] = a->device_id;
+      row[9] = a->total;
+      break;
+  }
+  n_rows++;
+  return 1;
+}
+
+static int event(void) {
+  static const u8 ZERO[] = "0";
+  Event one = {.process = {ZERO, 1}, .thread = {ZERO, 1}};
+  int more;
+  one.arguments = NO_ARGUMENTS;
+  if (*p++ != '{') return 0;
+  space();
+  if (*p == '}') {
+    p++;
+  } else {
+    do {
+      Slice key;
+      if (!plain_string(&key) || !colon() || !field(key, &one)) return 0;
+      more = next('}');
+    } while (more == 1);
+    if (!more) return 0;
+  }
+  if (n_events < FIRST) {
+    int process = interned(&one.process, 1);
+    if (process < 0) return 0;
+    processes[n_events] = process;
+  }
+  n_events++;
+  int kind = category(one.category, one.phase);
+  if (kind != OP && one.arguments.stack_has & NOT_ASCII) return 0; /* nobody would look at it */
+  if ((kind == NONE || kind == BEGUN || kind == ENDED) && one.name_has & NOT_ASCII) return 0;
+  return kind == NONE || (kind != ODD && row_of(&one, kind));
+}
+
+/* Reads the first ``n`` bytes of ``text``: events with commas between them. Returns 1 if that is what they are. */
+u32 EXPORT(read)(u32 n) {
+  n_events = n_rows = 0;
+  if (n > TEXT) return 0;
+  p = text;
+  end = text + n;
+  for (int i = 0; i < PAD; i++) text[n + i] = 0;
+  space();
+  if (p == end) return 1;
+  for (;;) {
+    if (!event() || p > end) return 0;
+    space();
+    if (p == end) return 1;
+    if (*p++ != ',') return 0;
+    space();
+  }
+}

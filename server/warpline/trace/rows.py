@@ -1,0 +1,262 @@
+"""Text of a Chrome trace -> columns, by compiled code: no Python object is made per event.
+
+``rows.c`` says what the code does; it runs as WebAssembly, in wasmtime. That releases the interpreter's lock,
+so threads read parts of a trace at once. What the code does not accept, msgspec decodes; where wasmtime is
+not installed, msgspec decodes everything.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from warpline.trace.columns import Ints
+from warpline.trace.events import (
+    ARROWS,
+    DEVICE_CATEGORIES,
+    FIRST,
+    FRAMES,
+    MARKS,
+    MEMORY,
+    NUMBERS,
+    RUNTIME_CATEGORIES,
+    TIMES,
+    Table,
+    Tables,
+    is_possible,
+)
+
+PIECE = 2 << 20  # bytes of text that are best given at once
+SMALLEST = 8 << 20  # bytes of a trace: starting takes 0.05 s, in which msgspec reads 15 MB
+_ODD = 8  # texts in a row that were not accepted: the others will not be, either
+#: By the number that the code has for it; None: all others.
+CATEGORIES = (
+    None, "cpu_op", *RUNTIME_CATEGORIES, *DEVICE_CATEGORIES, MEMORY, f"{ARROWS}:s", f"{ARROWS}:f", MARKS,
+    FRAMES,
+)  # fmt: skip
+_NUMBERS_FROM = 5  # the slot of a row with the first of a category's NUMBERS, or with an arrow's number
+_STRING = 16  # bytes of what is known of a text
+_LAYOUT = "text", "most", "rows", "slots", "processes", "first", "strings", "arena", "counts"
+
+
+class Unreadable(Exception):
+    """A text within a trace that is no text, or not the number that it has to be."""
+
+
+@functools.cache
+def compiled() -> tuple[Any, Any] | None:
+    """What compiled the code, and the code, for :class:`Machine`; None where it cannot run."""
+    try:
+        import wasmtime
+
+        settings = wasmtime.Config()
+        settings.parallel_compilation = False  # its threads would stay
+        engine = wasmtime.Engine(settings)
+        atexit.register(compiled.cache_clear)  # later, wasmtime could no longer free it
+        return engine, wasmtime.Module(engine, Path(__file__).with_name("rows.wasm").read_bytes())
+    except Exception:  # noqa: BLE001  # not installed; another processor; too little address space
+        return None
+
+
+class Machine:
+    """The code with a memory of its own, for one thread at a time."""
+
+    def __init__(self, engine: Any, module: Any) -> None:
+        """Raises what wasmtime raises where there is no memory for it."""
+        import wasmtime
+
+        self.store = wasmtime.Store(engine)
+        exports = wasmtime.Instance(self.store, module, []).exports(self.store)
+        layout: Any = exports["layout"]
+        self._read: Any = exports["read"]
+        memory: Any = exports["memory"]
+        self.memory = np.frombuffer(memory.get_buffer_ptr(self.store), np.uint8)
+        self.at = {name: layout(self.store, number) for number, name in enumerate(_LAYOUT)}
+        self.counts = self._view(np.uint32, 3, "counts")  # of events, of used ones, and of different texts
+        self.text = self.memory.ctypes.data + self.at["text"]
+        self.values: dict[tuple[Callable[[bytes], Any], int], Any] = {}
+
+    def read(self, text: bytes, end: int) -> bool:
+        """Read the events in ``text[:end]``. Returns whether all were accepted."""
+        if end > self.at["most"]:
+            return False
+        ctypes.memmove(self.text, text, end)
+        return bool(self._read(self.store, end))
+
+    def _view(self, kind: type[np.generic], count: int, name: str, offset: int = 0) -> Any:
+        return np.frombuffer(self.memory.data, kind, count, self.at[name] + offset)
+
+    @property
+    def events(self) -> int:
+        """How many they were."""
+        return int(self.counts[0])
+
+    @property
+    def texts(self) -> int:
+        """How many different texts there are in all that was read."""
+        return int(self.counts[2])
+
+    def rows(self) -> Ints:
+        """The events that are used. Valid until the next text is read."""
+        count, slots = int(self.counts[1]), self.at["slots"]
+        found: Ints = self._view(np.int64, count * slots, "rows").reshape(count, slots)
+        return found
+
+    def processes(self) -> list[Any]:
+        """Process numbers of the first events."""
+        numbers = self._view(np.uint32, min(self.events, self.at["first"]), "processes")
+        return [self.value(number, _scalar) for number in numbers.tolist()]
+
+    def value(self, number: int, meaning: Callable[[bytes], Any]) -> Any:
+        """What a text means. Raises Unreadable."""
+        key = (meaning, number)
+        if key not in self.values:
+            at, length = self._view(np.uint32, 2, "strings", _STRING * number).tolist()
+            begin = self.at["arena"] + at
+            try:
+                self.values[key] = meaning(self.memory[begin : begin + length].tobytes())
+            except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+                raise Unreadable(str(error)) from None
+        return self.values[key]
+
+
+_scalar = msgspec.json.Decoder(int | str | float | None).decode
+_string = msgspec.json.Decoder(str).decode
+_integer = msgspec.json.Decoder(int | None).decode
+_share = msgspec.json.Decoder(float | None).decode
+
+
+def _name(raw: bytes) -> str:
+    return _string(b'"' + raw + b'"')
+
+
+def _signature(raw: bytes) -> bytes:
+    return raw
+
+
+def _shape(raw: bytes) -> tuple[Any, ...]:
+    grid, block, *numbers, share = raw.split(b"\0")
+    return grid, block, *(_integer(one or b"null") for one in numbers), _share(share or b"null")
+
+
+def into(tables: Tables, machine: Machine | None = None) -> Rows | None:
+    """What adds to ``tables``, with a machine of its own if none is given; None where the code cannot run."""
+    with contextlib.suppress(Exception):
+        if machine is None and (code := compiled()) is not None:
+            machine = Machine(*code)
+    return None if machine is None else Rows(tables, machine)
+
+
+def _texts(category: str) -> list[tuple[str, int, Callable[[bytes], Any]]]:
+    """Columns of a category that are numbers of texts: their slots in a row, and what such a text means."""
+    found: list[tuple[str, int, Callable[[bytes], Any]]] = [("tid", 3, _scalar)]
+    if not category.startswith(ARROWS):
+        found.append(("name", 4, _name))
+    if category == "cpu_op":
+        found += [("call_stack", 7, _name), ("signature", 8, _signature)]
+    elif category in DEVICE_CATEGORIES:
+        found.append(("shape", 10, _shape))
+    return found
+
+
+class Rows:
+    """Adds what a machine reads to ``tables``."""
+
+    def __init__(self, tables: Tables, machine: Machine) -> None:
+        self.piece = PIECE
+        self.tables = tables
+        self.machine = machine
+        self.odd = 0  # texts in a row that were not accepted
+        self._numbers: dict[tuple[str, str], Ints] = {}  # by category and column: each text's number there
+
+    @property
+    def useful(self) -> bool:
+        """Whether it is worth trying."""
+        return self.odd < _ODD
+
+    def take(self, text: bytes, end: int) -> int | None:
+        """Add the events in ``text[:end]``; returns how many they are, used ones and others. None if msgspec
+        has to decode them: nothing was added."""
+        if not self.useful:
+            return None
+        machine = self.machine
+        try:
+            if machine.read(text, end):
+                found = list(map(self._columns, *self._by_category()))
+                if len(self.tables.processes) < FIRST:
+                    self.tables.processes += machine.processes()[: FIRST - len(self.tables.processes)]
+                for category, columns, left_out in found:
+                    self._add(category, columns, left_out)
+                self.odd = 0
+                return machine.events
+        except Unreadable:
+            self.odd = _ODD  # the text stays in the machine
+        except Exception as error:
+            if not type(error).__module__.startswith("wasmtime"):
+                raise
+            self.odd = _ODD  # a fault of the code, which nothing but its own memory noticed
+        self.odd += 1
+        return None
+
+    def _by_category(self) -> tuple[list[str], list[Ints]]:
+        rows = self.machine.rows()
+        kinds = rows[:, 0].astype(np.int8)
+        by, counts = np.argsort(kinds, kind="stable"), np.bincount(kinds, minlength=len(CATEGORIES))
+        bounds = np.cumsum(counts)
+        met = np.flatnonzero(counts).tolist()
+        return [str(CATEGORIES[kind]) for kind in met], [
+            rows[by[bounds[kind] - counts[kind] : bounds[kind]]] for kind in met
+        ]
+
+    def _columns(self, category: str, rows: Ints) -> tuple[str, dict[str, Any], int]:
+        """The columns of one category's rows, and how many were left out since their times cannot be. Raises
+        Unreadable."""
+        texts = _texts(category)
+        start, length = (rows[:, slot].view(np.float64) for slot in (1, 2))
+        possible = is_possible(start, length)
+        left_out = 0 if possible.all() else int(np.count_nonzero(~possible))
+        if left_out:
+            for _, slot, meaning in texts:
+                for number in np.unique(rows[~possible, slot]).tolist():
+                    self.machine.value(number, meaning)
+            rows = rows[possible]
+        columns: dict[str, Any] = {
+            field: np.ascontiguousarray(rows[:, slot]).view(np.float64) for slot, field in enumerate(TIMES, 1)
+        }
+        for field, slot, meaning in texts:
+            columns[field] = self._numbered(category, field, rows[:, slot], meaning)
+        numbers = ("id",) if category.startswith(ARROWS) else NUMBERS.get(category, ())
+        for slot, field in enumerate(numbers, _NUMBERS_FROM):
+            columns[field] = rows[:, slot].copy()
+        return category, columns, left_out
+
+    def _numbered(self, category: str, field: str, texts: Ints, meaning: Callable[[bytes], Any]) -> Ints:
+        """The number of each row's value in the table. Raises Unreadable."""
+        known = self._numbers.get((category, field))
+        if known is None or len(known) < self.machine.texts:
+            more = np.full(self.machine.texts + 1024, -1, np.int64)
+            more[: 0 if known is None else len(known)] = -1 if known is None else known
+            known = self._numbers[category, field] = more
+        found: Ints = known[texts]
+        if len(found) and found.min() < 0:
+            new, first = np.unique(texts[found < 0], return_index=True)
+            new = new[np.argsort(first)]
+            values = [self.machine.value(number, meaning) for number in new.tolist()]
+            known[new] = self.tables.table(category).values[field].all(values)
+            found = known[texts]
+        return found
+
+    def _add(self, category: str, columns: dict[str, Any], left_out: int) -> None:
+        table: Table = self.tables.table(category)
+        table.length += len(columns["ts"])
+        for field, column in columns.items():
+            table.columns[field].pieces.append(column)
+        self.tables.left_out += left_out

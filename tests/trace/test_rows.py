@@ -1,0 +1,286 @@
+"""Compiled code reads most of a trace: what it accepts is exactly what msgspec makes of the same text."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pytest
+import wasmtime
+
+from tests.trace.test_pieces import same
+from tools import rows_wasm
+from warpline import trace
+from warpline.trace import decode, ranges, rows
+from warpline.trace.decode import Event
+from warpline.trace.events import Tables
+
+#: An event of each kind that Kineto writes, and odd ones.
+EVENTS = [
+    '{"ph": "X", "cat": "cpu_op", "name": "aten::conv2d", "pid": 7, "tid": 7,\n "ts": '
+    '4455912164559.366, "dur": 136.934,\n "args": {\n "External id": 2,"Sequence number": 7856, "Fwd '
+    'thread id": 0, "Record function id": 0, "Concrete Inputs": ["", "[1, 1]", "0", "True"], "Input '
+    'type": ["float", "ScalarList", "Scalar", ""], "Input Strides": [[128, 1], [], [], []], "Input '
+    'Dims": [[64, 128], [], [[1, 2], [3]], []], "Ev Idx": 1, "Call stack": "a.py(1): f;b.py(2): g"\n '
+    '}\n }',
+    '{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 8, "ts": '
+    '1700000000123456.789, "dur": 3, "args": {"Sequence number": 3, "Fwd thread id": 1, "Input '
+    'Dims": [[-1.5e3, 0.25], null, true, {"a": [1, {"b": "c"}]}]}}',
+    '{"ph": "X", "cat": "kernel", "name": "void gemm<float>(\\"x\\", \\u00e9\\\\)", "pid": 0, "tid": '
+    '7, "ts": 4455912164967.808, "dur": 0.704, "args": {"queued": 0, "device": 1, "context": 1, '
+    '"stream": 7, "correlation": 61, "registers per thread": 16, "shared memory": 49152, "blocks per '
+    'SM": 0.015152, "grid": [2, 1, 1], "block": [64, 1, 1], "est. achieved occupancy %": 9.5, "graph '
+    'node id": 5}}',
+    '{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": "stream 7", "ts": '
+    '5.25, "dur": 1.5, "args": {"stream": "0x0", "bytes": 4096, "registers per thread": null, "est. '
+    'achieved occupancy %": null}}',
+    '{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": 6, '
+    '"dur": 2, "args": {"cbid": 211, "correlation": 61}}',
+    '{"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernel", "ts": 7.5, "args": {"correlation": '
+    '-1}}',
+    '{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7, "tid": 7, "ts": '
+    '8.125, "args": {"Total Reserved": 1, "Total Allocated": 3193784320, "Bytes": -65536, "Device '
+    'Id": 0, "Device Type": 1, "Addr": 140286947361280, "finished": false}}',
+    '{"ph": "s", "id": 12, "pid": 7, "tid": 7, "ts": 9.5, "cat": "fwdbwd", "name": "fwdbwd"}',
+    '{"ph": "f", "id": 12, "pid": 7, "tid": 8, "ts": 10, "cat": "fwdbwd", "name": "fwdbwd", "bp": '
+    '"e"}',
+    '{"ph": "f", "id": "12", "pid": 0, "tid": 7, "ts": 9, "cat": "ac2g", "name": "ac2g", "bp": "e"}',
+    '{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 7, "tid": 7, "ts": 1, '
+    '"dur": 99}',
+    '{"ph": "X", "cat": "python_function", "name": "C:\\\\tmp\\\\model.py(3): for\\u0077ard", "pid": '
+    '7, "tid": 7, "ts": 1e3, "dur": 9, "args": {"Python parent id": null, "Python id": 3}}',
+    '{"ph": "X", "cat": "python_function", "name": "gr\xf6\xdfe.py(3): forward", "pid": 7, "tid": 7, '
+    '"ts": 1, "dur": 9}',
+    '{"name": "process_name", "ph": "M", "ts": 0.0, "pid": 7, "tid": 0, "args": {"name": "python", '
+    '"labels": []}}',
+    '{"ph": "X", "cat": "cpu_op", "name": "late", "pid": 7, "tid": 7, "ts": 5e15, "dur": 1}',
+    '{"ph": "X", "cat": "cpu_op", "name": "late", "pid": 7, "tid": 7, "ts": 5000000000000000, "dur": '
+    '1}',
+    '{"ph": "X", "cat": "cpu_op", "name": "back", "pid": 7, "tid": 7, "ts": 5.5, "dur": -1}',
+    '{"ph": "B", "cat": "kernel", "name": "no span"}',
+    '{}',
+]  # fmt: skip
+#: What else may stand in the place of a value.
+VALUES = [
+    '0', '-1', '-0', '01', '1.5', '1.', '.5', '1e3', '-2.5E-3', '9007199254740993', '123456789012345678',
+    '1234567890123456789', '12345678901234567890', '9223372036854775808', '4455912164559.3661', '0.1',
+    '0.30000000000000004', '1700000000123456.7', '9007199254740993.125', '1e400', 'NaN', 'Infinity', 'null',
+    'true', 'false', '[]', '{}', '""', '"X"', '"7"', '"\\n"', '"\\x"', '"\\ud800"', '"\\u12"', '"\x01"',
+    '"cpu_op"', '"Operator"', '"fwdbwd"', '[1, 2', '[1,,2]', '[1 2]', '{"a": 1,}', '[[[[[1]]]]]',
+    '[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]', '{"stream": 1}',
+    '{"correlation": 1.5}', '{"grid": [1]}', '{"bytes": "1"}', '"\udcff"', '"\udcc3\udca9"',
+    '{"Call stack": "\udcff"}', '{"a": "\udcff"}', '["\udcff"]', '{"\udcff": 1}', '{"stream": "\udcff"}',
+    '"\\ud83d\\ude00"',
+]  # fmt: skip
+LOST: Any = {"errors": "surrogateescape"}  # how bytes that are no text are written here
+_VALUE = re.compile(r'(?<=: )(?:"(?:[^"\\]|\\.)*"|-?[0-9.e]+|null|true|false|\[[^{}]*?\](?=[,}]))')
+
+
+@pytest.fixture(scope="module")
+def machine() -> rows.Machine:
+    code = rows.compiled()
+    assert code is not None, "wasmtime belongs to the environment"
+    return rows.Machine(*code)
+
+
+def by_msgspec(text: bytes) -> tuple[Tables, int] | None:
+    tables = Tables()
+    try:
+        events = msgspec.json.decode(b"[" + text + b"]", type=list[Event])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    tables.take(events)
+    return tables, len(events)
+
+
+def content(tables: Tables) -> dict[str, Any]:
+    """The events of each category, with the values instead of their numbers."""
+    found: dict[str, Any] = {"left out": tables.left_out, "processes": tables.processes}
+    for category, table in tables.of.items():
+        if not len(table):
+            continue
+        found[category] = {"length": len(table)}
+        for field, column in table.columns.items():
+            numbers = column.whole()
+            assert numbers.dtype == (np.float64 if field in ("ts", "dur") else np.int64)
+            values = list(table.values[field].index) if field in table.values else None
+            found[category][field] = [repr(values[at] if values else at) for at in numbers.tolist()]
+    return found
+
+
+def agree(text: bytes, machine: rows.Machine) -> bool:
+    """Whether the code accepted ``text``. If it did, msgspec reads the same."""
+    tables = Tables()
+    taken = rows.Rows(tables, machine).take(text, len(text))
+    expected = by_msgspec(text)
+    if taken is None:
+        assert not any(map(len, tables.of.values()))
+        return False
+    assert expected is not None, text
+    assert taken == expected[1], text
+    assert content(tables) == content(expected[0]), text
+    return True
+
+
+def test_events_of_each_kind(machine: rows.Machine) -> None:
+    refused = [one for one in EVENTS if not agree(one.encode(), machine)]
+    assert [one for one in refused if "1e3" not in one and "5e15" not in one] == []
+    usual = [one for one in EVENTS if one not in refused]
+    assert agree(",\n ".join(usual * 5).encode(), machine)
+    compact = ",".join(json.dumps(json.loads(one), separators=(",", ":")) for one in usual)
+    assert agree(compact.encode(), machine)
+    assert agree(json.dumps([json.loads(one) for one in usual], indent=3)[1:-1].encode(), machine)
+    assert agree(b" \n ", machine)
+
+
+def test_odd_values_anywhere(machine: rows.Machine) -> None:
+    accepted = 0
+    for event in EVENTS:
+        for met in _VALUE.finditer(event):
+            for value in VALUES:
+                accepted += agree((event[: met.start()] + value + event[met.end() :]).encode(**LOST), machine)
+    assert accepted > 1000
+
+
+def test_twice_the_same_key(machine: rows.Machine) -> None:
+    """The last one counts."""
+    for more in (
+        '"ts": 1, "ts": 2, "name": "a", "name": "b", "tid": 1, "tid": 2, "args": {"grid": [1], "grid": [2]}',
+        '"args": {"stream": 1, "stream": 2, "block": [1]}, "args": {"device": 1}',
+        '"args": {"stream": 1, "stream": "0x0"}, "cat": "cpu_op"',
+        '"id": 1, "id": 2, "ph": "s", "cat": "fwdbwd"',
+    ):
+        assert agree(f'{{"ph": "X", "cat": "kernel", {more}}}'.encode(), machine)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damage_anywhere(seed: int, machine: rows.Machine) -> None:
+    """Bytes are lost, doubled or replaced."""
+    chance = random.Random(seed)
+    whole = ",\n ".join(EVENTS).encode()
+    for _ in range(100):
+        text = bytearray(whole)
+        for _ in range(chance.choice((1, 1, 1, 2, 5))):
+            at, length = chance.randrange(len(text)), chance.choice((1, 1, 2, 9, 80))
+            marks = [bytes([mark]) for mark in b'"\\,{}[] \0']
+            value = chance.choice(VALUES).encode(**LOST)
+            twice = bytes(text[at : at + length]) * 2
+            text[at : at + length] = chance.choice([b"", twice, value, chance.randbytes(1), *marks])
+        agree(bytes(text), machine)
+
+
+def test_what_is_too_much_is_left_to_msgspec(machine: rows.Machine) -> None:
+    many = b",".join([b'{"ph": "X", "cat": "cpu_op"}'] * ((1 << 16) + 1))
+    assert not agree(many, machine)
+    assert agree(many[: many.rindex(b",{")], machine)
+    own = rows.Machine(*(rows.compiled() or ()))
+    distinct = b",".join(b'{"ph": "X", "cat": "kernel", "name": "%d"}' % at for at in range(60_000))
+    for at in range(3):
+        assert agree(distinct.replace(b'"name": "', b'"name": "%d,' % at), own) == (at < 2)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "PIECE", 4001)
+    monkeypatch.setattr(rows, "PIECE", 8001)
+    monkeypatch.setattr(rows, "SMALLEST", 1)
+    monkeypatch.setattr(ranges, "PART", 40_000)
+    monkeypatch.setattr(ranges, "SMALLEST", 40_000)
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    found: list[int | None] = []
+    take = rows.Rows.take
+
+    def noted(self: rows.Rows, text: bytes, end: int) -> int | None:
+        found.append(take(self, text, end))
+        return found[-1]
+
+    monkeypatch.setattr(rows.Rows, "take", noted)
+    return found
+
+
+def read_by_msgspec(run: Path, monkeypatch: pytest.MonkeyPatch) -> trace.Trace:
+    with monkeypatch.context() as patched:
+        patched.setattr(rows, "compiled", lambda: None)
+        return trace.read(run, 1)
+
+
+@pytest.mark.parametrize("name", ["bert_inference", "cuda_graph", "compiled", "waits", "nccl"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.usefixtures("small")
+def test_runs(
+    name: str,
+    threads: int,
+    recorded: Callable[[str], Path],
+    taken: list[int | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = recorded(name)
+    assert same(trace.read(run, threads), read_by_msgspec(run, monkeypatch))
+    assert len(taken) > 10
+    assert None not in taken
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.usefixtures("small")
+def test_an_odd_event_in_the_middle(
+    threads: int,
+    recorded: Callable[[str], Path],
+    taken: list[int | None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that msgspec reads as well as one that it does not."""
+    run = tmp_path / "run"
+    run.mkdir()
+    for file in recorded("bert_inference").iterdir():
+        if file.is_file():
+            (run / file.name).write_bytes(file.read_bytes())
+    data = (run / "trace.json").read_bytes()
+    half = data.index(b"\n  },\n", len(data) // 2) + 6
+    for odd in (b'"ph": "X", "ts": "never"', b'"ph": "X", "cat": "cpu_op", "ts": 5e12, "name": "odd"'):
+        taken.clear()
+        (run / "trace.json").write_bytes(data[:half] + b"  {\n    " + odd + b"\n  },\n" + data[half:])
+        found = trace.read(run, threads)
+        assert same(found, read_by_msgspec(run, monkeypatch))
+        assert taken.count(None) < len(taken) // 2
+        assert ("odd" in found.names) == (b"odd" in odd)
+        assert any("malformed" in note for note in found.notes) == (b"never" in odd)
+
+
+def test_a_fault_of_the_code() -> None:
+    """It cannot reach more than its own memory, and msgspec decodes that text and all others."""
+
+    class Faulty:
+        def read(self, text: bytes, end: int) -> bool:
+            raise wasmtime.Trap(f"out of bounds at {end} of {len(text)}")
+
+    found = rows.Rows(Tables(), cast(rows.Machine, Faulty()))
+    assert found.take(b"{}", 2) is None
+    assert not found.useful
+    assert found.take(b"{}", 2) is None
+
+
+def test_where_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wasmtime", None)
+    rows.compiled.cache_clear()
+    try:
+        assert rows.compiled() is None
+        assert rows.into(Tables()) is None
+    finally:
+        rows.compiled.cache_clear()
+
+
+def test_the_code_is_made_of_its_source() -> None:
+    """After a change of rows.c: python tools/rows_wasm.py."""
+    made = rows_wasm.SOURCE.with_suffix(".wasm").read_bytes()
+    assert made.endswith(rows_wasm.named(rows_wasm.checksum()))
