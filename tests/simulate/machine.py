@@ -41,6 +41,7 @@ class Machine:
     events: list[dict[str, Any]] = field(default_factory=list)
     records: list[tuple[int, int]] = field(default_factory=list)
     steps: list[tuple[int, int]] = field(default_factory=list)
+    slots: dict[int, int] = field(default_factory=dict)  # when the work before each event is done
 
     def work(self, line: int, us: float) -> None:
         """Python, no operator."""
@@ -72,6 +73,20 @@ class Machine:
         begun = self.now
         self.now = max(self.now + 3 * US, self.free)
         self._event("cuda_runtime", "cudaStreamSynchronize", begun, self.now - begun)
+
+    def record(self, line: int, slot: int) -> None:
+        """An event behind all work that is queued."""
+        self.records.append((self.now, line))
+        self.slots[slot] = self.free
+        self._event("cuda_runtime", "cudaEventRecordWithFlags", self.now, CALL)
+        self.now += CALL
+
+    def wait(self, line: int, slot: int) -> None:
+        """Waits for an event, if it was recorded."""
+        self.records.append((self.now, line))
+        begun = self.now
+        self.now = max(self.now + 3 * US, self.slots.get(slot, 0))
+        self._event("cuda_runtime", "cudaEventSynchronize", begun, self.now - begun)
 
     def load(self, line: int, us: float) -> None:
         """A batch: made here, or waited for."""

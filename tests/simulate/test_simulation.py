@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -533,3 +534,39 @@ def test_parts_of_one_line_add_up() -> None:
     assert both.step_ms == pytest.approx(truth - 5, rel=0.01)
     assert three.step_ms == both.step_ms
     assert in_turn.step_ms == pytest.approx(truth - 3.75, rel=0.01)
+
+
+@pytest.mark.parametrize("slots", [2, 4])
+def test_a_wait_for_an_old_event_does_not_take_the_place_of_a_removed_wait(slots: int) -> None:
+    """Page-locked slots that are filled in turn, each once its last copy is over."""
+
+    def program(machine: Machine, reads: bool = True) -> None:
+        slot = len(machine.steps) % slots
+        machine.wait(2, slot)
+        machine.work(3, 4_000)
+        machine.copy(4, 100, waits=False)
+        machine.record(5, slot)
+        machine.op(6, "aten::mm", 50, 3_000)
+        if reads:
+            machine.sync(12)
+
+    simulated, truth = simulation(program)
+    assert truth == pytest.approx(7.2, rel=0.05)
+    without = partial(program, reads=False)
+    predicted = simulated.predict(RemoveSyncs(AT[12]))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(run(without)[1], rel=0.05)
+
+
+def test_a_wait_for_the_event_just_recorded_waits_for_all_work() -> None:
+    def program(machine: Machine) -> None:
+        machine.op(6, "aten::mm", 50, 3_000)
+        machine.sync(12)
+        machine.record(7, 0)
+        machine.wait(8, 0)
+        machine.work(3, 4_000)
+
+    simulated, truth = simulation(program)
+    predicted = simulated.predict(RemoveSyncs(AT[12]))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.02)

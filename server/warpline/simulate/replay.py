@@ -3,9 +3,9 @@
 A launch enters its stream's queue. The kernel starts once the launch has arrived and two kernels have ended:
 the one before it in the queue, and the one that it waits for in another stream
 (:mod:`warpline.simulate.waits`). The host continues at once, unless the queue is full (1024 launches, CUDA's
-own depth) or the call waits. The model follows H. Zhu et al., "Daydream: accurately estimating the efficacy
-of optimizations for DNN training", USENIX ATC 2020; the loader's queue and the order of events by the host's
-lines are our additions.
+own depth) or the call waits: for all work, or for what was queued before an event. The model follows H. Zhu
+et al., "Daydream: accurately estimating the efficacy of optimizations for DNN training", USENIX ATC 2020; the
+loader's queue and the order of events by the host's lines are our additions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ import numpy as np
 from warpline.model import costs
 from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Timeline
 from warpline.simulate.waits import Kernel
-from warpline.trace.columns import Bools
+from warpline.trace.columns import Bools, Floats
 
 QUEUE_DEPTH = 1024
 #: Passes over the window; the first fills the queues, the rest are the steady state.
 PASSES = 3
+
+#: Work of the host since the row before, the segment's kind, its first kernel and that of the next segment,
+#: whether it begins a batch, records an event, waits for an event.
+_Row = tuple[float, int, int, int, bool, bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +68,9 @@ def host_done(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> flo
 
 def _played(timeline: Timeline, clock: Clock, feed: Feed | None, passes: int) -> tuple[float, list[float]]:
     """When the host finished, and when host and device finished each pass."""
-    host = timeline.host_ns * clock.host
-    events = np.flatnonzero((timeline.kind != WORK) & ((timeline.kind != LOADER) | (feed is not None)))
-    if not len(events):
-        alone = float(host.sum())
-        return alone * passes, [alone * (at + 1) for at in range(passes)]
-    # Between two events the host only works, so the loop below runs over events only.
-    waits = timeline.kind == SYNC
-    if feed is not None:
-        waits = waits | (timeline.kind == LOADER)
-    total = np.concatenate([[0.0], np.cumsum(np.where(waits, 0.0, host))])
-    before = np.diff(np.concatenate([[0.0], total[events]]))
-    tail = float(total[-1] - total[events[-1]])
-    begins = _batch_begins(timeline) if feed is not None else np.zeros(len(host), bool)
-    rows = list(
-        zip(
-            before.tolist(),
-            timeline.kind[events].tolist(),
-            timeline.first[events].tolist(),
-            timeline.first[events + 1].tolist(),
-            begins[events].tolist(),
-            strict=True,
-        )
-    )
+    rows, tail = _rows(timeline, timeline.host_ns * clock.host, feed)
+    if not rows:
+        return tail * passes, [tail * (at + 1) for at in range(passes)]
     kernel_ns = (timeline.kernel_ns * clock.device).tolist()
     streams, blocking = timeline.stream.tolist(), timeline.blocking.tolist()
     keys = list(zip(streams, timeline.kernel_start.tolist(), strict=True)) if timeline.holds else []
@@ -95,10 +79,11 @@ def _played(timeline: Timeline, clock: Clock, feed: Feed | None, passes: int) ->
     free: dict[int, float] = {}
     queued: dict[int, deque[float]] = {}
     ready = 0.0
+    recorded = 0.0  # when the work before the last recorded event is done
     ahead = max(1, feed.ahead) if feed is not None else 1
     taken = deque([0.0] * ahead, maxlen=ahead)
     for _ in range(passes):
-        for work, kind, first, last, begin in rows:
+        for work, kind, first, last, begin, records, awaits in rows:
             now += work
             if kind == LAUNCH:
                 for at in range(first, last):
@@ -119,14 +104,40 @@ def _played(timeline: Timeline, clock: Clock, feed: Feed | None, passes: int) ->
                     if blocking[at]:
                         now = max(now, free[stream])
             elif kind == SYNC:
-                now = max(now + clock.sync_ns * clock.host, max(free.values(), default=0.0))
+                # The trace does not say which event: at most the last one that was recorded.
+                done = recorded if awaits else max(free.values(), default=0.0)
+                now = max(now + clock.sync_ns * clock.host, done)
             elif begin and feed is not None:
                 ready = max(ready + feed.period_ns, taken[0])
                 now = max(now, ready) + feed.take_ns
                 taken.append(now)
+            if records:
+                recorded = max(free.values(), default=0.0)
         now += tail
         marks.append(max(now, max(free.values(), default=0.0)))
     return now, marks
+
+
+def _rows(timeline: Timeline, host: Floats, feed: Feed | None) -> tuple[list[_Row], float]:
+    """The segments at which more happens than work of the host, and the work after the last of them."""
+    stops = (timeline.kind != WORK) & ((timeline.kind != LOADER) | (feed is not None))
+    if timeline.awaits.any():
+        stops = stops | timeline.records
+    events = np.flatnonzero(stops)
+    if not len(events):
+        return [], float(host.sum())
+    waits = timeline.kind == SYNC
+    if feed is not None:
+        waits = waits | (timeline.kind == LOADER)
+    total = np.concatenate([[0.0], np.cumsum(np.where(waits, 0.0, host))])
+    before = np.diff(np.concatenate([[0.0], total[events]]))
+    tail = float(total[-1] - total[events[-1]])
+    begins = _batch_begins(timeline) if feed is not None else np.zeros(len(host), bool)
+    columns = (
+        *(before, timeline.kind[events], timeline.first[events], timeline.first[events + 1]),
+        *(begins[events], timeline.records[events], timeline.awaits[events]),
+    )
+    return list(zip(*(column.tolist() for column in columns), strict=True)), tail
 
 
 def _batch_begins(timeline: Timeline) -> Bools:

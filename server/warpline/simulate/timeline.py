@@ -54,6 +54,8 @@ class Timeline:
     step: Ints
     backward: Bools
     copies: Bools  # the segment queues a copy
+    records: Bools  # it records an event in a stream
+    awaits: Bools  # a SYNC that waits for a recorded event only
     traceback_ns: Floats  # part of ``host_ns``: anomaly detection stores tracebacks
     checks: Bools  # it looks for NaN in a gradient, for anomaly detection
     first: Ints  # kernels of segment i are first[i]:first[i + 1]
@@ -97,6 +99,10 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
     waits = trace.names.containing("ynchronize")
     waiting = (host.kind == RUNTIME) & waits[host.name]
     kind = np.where(take(waiting, span, missing=False), SYNC, WORK)
+    recording, awaiting = (
+        take((host.kind == RUNTIME) & trace.names.containing(part)[host.name], span, missing=False)
+        for part in ("EventRecord", "EventSynchronize")
+    )
     kind[loader] = LOADER
     # Which segment queues which kernel: the one in which its launch began.
     queued = np.where(kernels.launch >= 0, take(host.start_ns, kernels.launch), kernels.start_ns)
@@ -126,6 +132,8 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
         step=step,
         backward=take(known.backward, op, missing=False),
         copies=copies,
+        records=recording,
+        awaits=awaiting & bool(recording.any()),
         traceback_ns=anomaly.within(bounds[:-1], bounds[1:], anomaly.tracebacks(trace)),
         checks=take(checking, span, missing=False),
         first=first,
@@ -224,7 +232,7 @@ def beginning(timeline: Timeline, count: int) -> Timeline:
 
 SEGMENT_COLUMNS = (
     *("start_ns", "host_ns", "kind", "place", "op", "work", "step", "backward", "copies", "traceback_ns"),
-    "checks",
+    *("checks", "records", "awaits"),
 )
 KERNEL_COLUMNS = (
     *("kernel", "kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op"),
