@@ -35,7 +35,7 @@ def accesses_of(kernel: TritonKernel, flow: Flow) -> Iterator[Access]:
         if (store or kernel.source.is_named(call.func, "triton.language.load")) and call.args:
             term = flow.terms.get(call.args[0].value)
             if term is not None:
-                products = _products(term)
+                products = _products(term, kernel)
                 yield Access(call, store, products, _is_scattered(products, kernel))
 
 
@@ -70,25 +70,44 @@ def lanes_of(accesses: Sequence[Access], kernel: TritonKernel, flow: Flow) -> La
     return None
 
 
+def remainder_of(accesses: Sequence[Access], kernel: TritonKernel, flow: Flow) -> bool:
+    """Whether the lanes' index is a remainder, by which no address runs along memory: the block runs through
+    an array of two dimensions, and down its columns."""
+    blocks = [one for one in accesses if any(map(is_range, chain(*one.products)))]
+    if not blocks or not all(one.scattered for one in blocks):
+        return False
+    return any(
+        term.op == "Modulo" and any(map(is_range, chain(*_products(term, kernel))))
+        for term in flow.terms.values()
+    )
+
+
 def _assigned(kernel: TritonKernel, flow: Flow) -> Iterator[tuple[cst.BaseExpression, Products]]:
     """Each assigned expression in source order, with its form as a sum of products."""
     for assign in descend(kernel.function, cst.Assign):
         term = flow.terms.get(assign.value)
         if term is not None:
-            yield assign.value, _products(term)
+            yield assign.value, _products(term, kernel)
 
 
-def _products(term: Term) -> Products:
-    """The sum of products that ``term`` is."""
+def _products(term: Term, kernel: TritonKernel) -> Products:
+    """The sum of products that ``term`` is, for lanes that are neighbours.
+
+    Nearly all neighbours have the same quotient by a large number, and remainders that are one apart: so a
+    quotient is a term like any other, and a remainder is what was divided."""
     if term.op == "add":
-        return tuple(product for arg in term.args for product in _products(arg))
+        return tuple(product for arg in term.args for product in _products(arg, kernel))
     if term.op == "sub":
-        return (*_products(term.args[0]), *((_MINUS, *product) for product in _products(term.args[1])))
+        left, right = (_products(arg, kernel) for arg in term.args)
+        return (*left, *((_MINUS, *product) for product in right))
     if term.op == "mul":
-        left, right = _products(term.args[0]), _products(term.args[1])
+        left, right = (_products(arg, kernel) for arg in term.args)
         return tuple((*a, *b) for a in left for b in right)
-    if term.op == "index" and any(map(is_range, chain(*_products(term.args[0])))):
-        return _products(term.args[0])  # offs[:, None]
+    if term.op == "Modulo" and _is_large(term.args[1], kernel):
+        return _products(term.args[0], kernel)
+    if term.op == "index":
+        inner = _products(term.args[0], kernel)
+        return inner if any(map(is_range, chain(*inner))) else ((term,),)  # offs[:, None]
     return ((term,),)
 
 

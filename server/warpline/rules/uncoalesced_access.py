@@ -133,7 +133,53 @@ def column_sums(grads, sums):
 A range of columns for each program, `column = tl.program_id(0) * 64 + tl.arange(0, 64)`, and tiles of
 `row[:, None] * WIDTH + column[None, :]`.
 
+## Example
+
+The block runs through a matrix in the wrong order:
+
+```python
+import triton
+import triton.language as tl
+
+@triton.jit
+def gated_kernel(gates, values, bias, rows, cols, BLOCK: tl.constexpr):
+    flat = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    live = flat < rows * cols
+    place = (flat % rows) * cols + flat // rows  #> found
+    gate = tl.load(gates + place, mask=live) + tl.load(bias + flat // rows, mask=live)
+    tl.store(values + place, gate * tl.load(values + place, mask=live), mask=live)
+
+def gated(gates, values, bias):
+    rows, cols = values.shape
+    gated_kernel[(triton.cdiv(rows * cols, 1024),)](gates, values, bias, rows, cols, BLOCK=1024)
+    #^ cost device_ms=3; kernel gated_kernel count=1 device_ms=3 grid=(8192,1,1)
+```
+
+## Use instead
+
+Quotient and remainder by the length of a row: `place = flat`, and the bias at `flat % cols`.
+
 ## Near misses
+
+Rows and columns of a block that runs along the rows:
+
+```python
+import triton
+import triton.language as tl
+
+@triton.jit
+def rotate_kernel(x, y, angles, rows, cols, stride, BLOCK: tl.constexpr):
+    flat = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row, col = flat // cols, flat % cols
+    live = flat < rows * cols
+    turned = tl.load(x + row * stride + col, mask=live) * tl.load(angles + row, mask=live)
+    tl.store(y + row * cols + col, turned, mask=live)
+
+def rotate(x, y, angles):
+    rows, cols = x.shape
+    rotate_kernel[(triton.cdiv(rows * cols, 1024),)](x, y, angles, rows, cols, x.stride(0), BLOCK=1024)
+    #^ cost device_ms=3; kernel rotate_kernel count=1 device_ms=3 grid=(8192,1,1)
+```
 
 Contiguous rows:
 
@@ -201,7 +247,7 @@ import libcst as cst
 from warpline.model.change import Change, Fuse
 from warpline.model.kernel import KernelInside
 from warpline.rulekit import Context, Draft, Rule, count, percent
-from warpline.rulekit.addresses import Access, accesses_of, index_of, lanes_of
+from warpline.rulekit.addresses import Access, accesses_of, index_of, lanes_of, remainder_of
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import follow
 from warpline.rulekit.tiles import tiled
@@ -215,6 +261,13 @@ _BYTES = {"double": 8, "float": 4, "c10::Half": 2, "c10::BFloat16": 2, "int": 4,
 
 #: Nsight Compute's word on a line: with this share of the moved bytes used nothing is amiss.
 _USED_PERCENT = 60.0
+
+
+#: What to do where the block runs down the columns of an array that it runs through as a whole.
+_REMAINDER = (
+    "divide the index of the block by the length of what runs along memory, and use the remainder for it: "
+    "neighbours in the block are then neighbours in memory"
+)
 
 
 class UncoalescedAccess(Rule):
@@ -272,7 +325,9 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
             saving_ms=saving,
             change=_at_bandwidth(kernel, roofline.bytes if roofline is not None else 0.0, saving),
             fixes=[
-                partial(tiled, kernel, flow, accesses)
+                _REMAINDER
+                if lanes is None and remainder_of(accesses, kernel, flow)
+                else partial(tiled, kernel, flow, accesses)
                 if lanes is None
                 else "take a range for the index that runs along memory, which is the number of the program: "
                 "each program then has some neighbours instead of one"
