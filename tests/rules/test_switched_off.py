@@ -255,3 +255,53 @@ def test_products_outside_of_autocast_are_told_of_compiled_code_too() -> None:
 
 def test_what_the_script_rounds_itself_beside_autocast_is_not_told() -> None:
     assert not of_compiled(enabled=True, tf32=True)
+
+
+TUNED = """\
+#> flags cudnn_benchmark=false deterministic=false
+import torch
+
+class Defaults:
+    autotune = False
+
+class Small(Defaults):
+    side = 16
+
+def prepare(config):
+    {line}
+
+prepare(Small)
+for x in batches:
+    y = model(x)
+    #^ cost device_ms=30; op aten::cudnn_convolution count=53 device_ms=25 shapes=[[32,3,224,224],[64,3,7,7]]
+"""
+
+
+def of_convolutions(line: str) -> tuple[str, Draft]:
+    example = read_example(TUNED.format(line=line))
+    at = next(at for at, text in enumerate(example.text.split("\n"), 1) if "def prepare" in text) + 1
+    setting = Setting("torch.backends.cudnn.benchmark", False, (UserFrame(FILE, at, "prepare"),))
+    facts = replace(example.profile.facts, settings=(setting,))
+    rule = rule_named("untuned-convolution")
+    assert rule is not None
+    (draft,) = rule.find(Context(replace(example.profile, facts=facts), texts(example)))
+    return example.text, draft
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "after"),
+    [
+        ("torch.backends.cudnn.benchmark = False", "benchmark = False", "benchmark = True"),
+        ("torch.backends.cudnn.benchmark = config.autotune", "autotune = False", "autotune = True"),
+    ],
+)
+def test_timing_of_convolutions_is_switched_on_where_it_is_off(line: str, before: str, after: str) -> None:
+    text, draft = of_convolutions(line)
+    assert before in text.split("\n")[draft.line - 1]
+    assert after in apply(text, draft.fixes[0].edits)
+
+
+def test_a_switch_that_names_no_value_is_told_at_its_line() -> None:
+    text, draft = of_convolutions("torch.backends.cudnn.benchmark = loaded(config)")
+    assert "loaded(config)" in text.split("\n")[draft.line - 1]
+    assert not draft.fixes

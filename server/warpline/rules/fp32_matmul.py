@@ -200,26 +200,21 @@ operators and kernels of the script's own; `.numpy()` of a result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-
-import libcst as cst
 
 from warpline.model import costs
 from warpline.model.change import MatmulRate
 from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
+from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.autocasting import Region, lowering, region, under_autocast, with_autocast
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
 from warpline.rulekit.message import ms
-from warpline.rulekit.origins import Origin, origin, overridden
 from warpline.rulekit.saving import Spent
-from warpline.rulekit.settings import set_in_script
-from warpline.wire.births import Setting
+from warpline.rulekit.settings import Said, said, said_instead, set_in_script
 from warpline.wire.precision import Precision
 from warpline.wire.sites import Framework
 
@@ -281,7 +276,7 @@ class Fp32Matmul(Rule):
         gained = sum(convolved.values()) / 2 + sum(products.values()) * (1 - left)
         only = not context.matters(sum(products.values()))
         tf32 = not only and not rounds  # would help
-        off = _switched_off(context) if tf32 and tuple(capability) >= _TF32 else None
+        off = said(context, _OFF, (_SETTER,)) if tf32 and tuple(capability) >= _TF32 else None
         place = off.place if off is not None else place
         option = switched_off(context, "autocast") if off is None else None
         if option is not None:  # the script's own, such as --amp
@@ -340,46 +335,10 @@ def _beside(context: Context, between: Iterable[tuple[str, int]]) -> float:
     return found if context.matters(found) else 0.0
 
 
-@dataclass(frozen=True)
-class _Off:
-    """What keeps float32 products from TF32: the line, and the value where it is written."""
-
-    setting: Setting
-    written: Origin | None
-
-    @property
-    def place(self) -> tuple[str, int]:
-        return self.written.place if self.written is not None else self.setting.frames[0].place
-
-
-def _switched_off(context: Context) -> _Off | None:
-    """The line of the script's own that keeps float32 products from TF32, where it is the last to set any of
-    these: an earlier one would be overruled."""
-    said = [one for one in context.profile.facts.settings if one.name in _OFF]
-    last = max(said, key=lambda one: one.order, default=None)
-    if last is None or last.value != _OFF[last.name] or not last.frames:
-        return None
-    return _Off(last, _written(context, last))
-
-
-def _written(context: Context, setting: Setting) -> Origin | None:
-    """Where the value that a line sets is written: on that line, or in the configuration that it reads. None
-    where that is not known, or another value would be set."""
-    place = setting.frames[0]
-    source = context.source(place.file)
-    given = [call.args[0].value for call in source.calls(place.line, _SETTER) if call.args]
-    given += [node.value for node in source.at(place.line, cst.Assign) if source.line(node) == place.line]
-    found = [origin(context, source, value) for value in given]
-    meant = [one for one in found if one.editable and one.source.literal(one.node) == setting.value]
-    return meant[0] if len(meant) == 1 and overridden(context, meant[0]) is None else None
-
-
-def _switch_on(off: _Off) -> Fix:
-    if off.written is None:
-        raise Refused("the line that switches TF32 off does not name the value")
+def _switch_on(off: Said) -> Fix:
     value = "True" if off.setting.value is False else '"high"'
-    edits = Edits(off.written.source).replace(off.written.node, value)
-    return edits.fix("Allow TF32 for float32 matrix products", "unsafe")
+    title = "Allow TF32 for float32 matrix products"
+    return said_instead(off, value, title, "the line that switches TF32 off does not name the value")
 
 
 def _is_float32(name: str, dtypes: tuple[str, ...]) -> bool:

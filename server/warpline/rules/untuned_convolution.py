@@ -3,7 +3,7 @@
 ## What it does
 
 Finds steps with costly convolutions of constant shapes while `torch.backends.cudnn.benchmark` is off.
-The fix turns it on.
+The fix turns it on: where the script switches it off, at that value, else below its imports.
 
 ## Why is this slow
 
@@ -88,7 +88,10 @@ from warpline.model import costs
 from warpline.rulekit import Context, Draft, Rule
 from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions
 from warpline.rulekit.saving import Spent
-from warpline.rulekit.settings import set_in_script
+from warpline.rulekit.settings import said, said_instead, set_in_script
+
+_NAME = "torch.backends.cudnn.benchmark"
+_TITLE = f"Turn on {_NAME}"
 
 
 class UntunedConvolution(Rule):
@@ -107,22 +110,28 @@ class UntunedConvolution(Rule):
         # A shape that does not come every step would be tuned again and again.
         if any(op.count < 0.99 for cost in spent for op in convolutions(cost) if op.phase == "forward"):
             return
+        off = said(context, {_NAME: False})
         yield context.draft(
-            spent.hottest.place,
+            off.place if off is not None else spent.hottest.place,
             "Convolutions of constant shapes take {spent} a step ({share}), and cuDNN does not "
             "time its algorithms (torch.backends.cudnn.benchmark is off).",
             context.spent("convolutions", total),
+            cause=spent.hottest.place,
             cost_ms=total,
             # What the heuristic misses is often nothing at all.
             saving_ms=costs.value("conv-search") * total,
             change=another_way(spent, "benchmark", costs.value("conv-search") * total),
             fixes=[
                 partial(
+                    said_instead, off, "True", _TITLE, "the line that switches it off does not name the value"
+                )
+                if off is not None
+                else partial(
                     set_in_script,
                     context,
-                    "torch.backends.cudnn.benchmark",
+                    _NAME,
                     "{name} = True",
-                    "Turn on torch.backends.cudnn.benchmark",
+                    _TITLE,
                     unless=("cudnn.benchmark",),
                     reason="the script already sets it",
                 )
