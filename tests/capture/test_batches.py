@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from threading import get_ident
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +14,13 @@ from typing import Any
 import pytest
 
 from tests.capture.launching import Captured, request, write
+from warpline.capture.runner.lines.userfiles import UserFiles
 from warpline.capture.runner.waits import batches
 from warpline.capture.runner.waits.batches import Batches
 from warpline.wire.sites import Loader, facts_of
 
 pytest.importorskip("torch")
+import torch
 from torch.utils.data import DataLoader
 
 LOADER = DataLoader(range(8), batch_size=2)  # type: ignore[arg-type]
@@ -34,7 +38,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Batches, dict[str
     monkeypatch.setattr(batches, "process_time_ns", lambda: next(whole))
     facts: dict[str, Any] = {}
     entry = ("loader", ("train.py", 1, ""), None, facts, set(), None)
-    sites: Any = SimpleNamespace(by_id={id(LOADER): entry})
+    files = UserFiles([str(Path(__file__).parent)], [])
+    sites: Any = SimpleNamespace(by_id={id(LOADER): entry}, user_files=files)
     signals: Any = SimpleNamespace(thread=get_ident())
     counting = Batches(sites, signals)
     counting.install()
@@ -58,6 +63,7 @@ def test_an_epoch_is_its_iterator_its_batches_and_the_one_that_is_not_there(coun
         "in_main_beside": 2.0,
         "start_ms": 3.0,
         "batches_seen": 4,
+        "batch_type": "Tensor",
     }
 
 
@@ -89,6 +95,49 @@ def test_batches_of_another_thread_are_nothing_that_steps_wait_for(counted: Any)
     counting.stop(4)
     counting.tell(first=True)
     assert facts == {}
+
+
+class Sweeps:
+    __slots__ = ("ids", "points", "remarks")
+
+    def __init__(self, samples: list[int]) -> None:
+        self.ids = samples
+        self.points = torch.tensor(samples)
+        self.remarks = None if samples[0] == 2 else torch.zeros(2)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    points: torch.Tensor
+
+
+class Pinned(Sweeps):
+    def pin_memory(self) -> Pinned:
+        return self
+
+
+@pytest.mark.parametrize(
+    ("collate", "kind", "tensors"),
+    [
+        (Sweeps, "Sweeps", ["points"]),  # the others are no tensors, or not in every batch
+        (lambda samples: {"batch": Sweeps(samples), "size": 2}, "Sweeps", ["points"]),
+        (lambda samples: Frozen(torch.tensor(samples)), "Frozen", []),
+        (Pinned, "Pinned", None),
+        (lambda samples: (torch.tensor(samples), samples), "tuple", None),
+        (lambda samples: samples if samples[0] else Sweeps(samples), "Sweeps", []),
+    ],
+)
+def test_batches_that_torch_does_not_pin(
+    counted: Any, collate: Any, kind: str, tensors: list[str] | None
+) -> None:
+    counting, facts = counted
+    loader = DataLoader(range(6), batch_size=2, collate_fn=collate)  # type: ignore[arg-type]
+    counting.sites.by_id[id(loader)] = counting.sites.by_id[id(LOADER)]
+    list(loader)
+    counting.tell(first=True)
+    assert facts["batch_type"] == kind
+    assert facts.get("batch_tensors") == tensors
+    assert facts.get("batch_file") == (__file__ if tensors is not None else None)
 
 
 SCRIPT = """

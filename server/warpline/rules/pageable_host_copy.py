@@ -88,6 +88,46 @@ for batch in loader:  #> cost cpu_ms=0.1 loader_ms=0.1; use loader
 Let the collate function return tensors of the host, pin them with `pin_memory=True`, and copy the batch in
 the loop with `non_blocking=True`.
 
+## Example
+
+The loader pins, but its batches are objects of a class without a method `pin_memory`, which stay as they are:
+
+```python
+from torch.utils.data import DataLoader
+
+class Sweeps:
+#^ found
+    def __init__(self, samples):
+        self.x, self.y = map(torch.stack, zip(*samples))
+
+loader = DataLoader(dataset, 32, collate_fn=Sweeps, num_workers=8, pin_memory=True)
+#^ site loader pin_memory=true batch_type=Sweeps batch_file=/example/train.py batch_tensors='["x","y"]'
+for batch in loader:  #> use loader
+    x = batch.x.to(device, non_blocking=True)  #> cost device_ms=6 copy_ms=6
+    #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=6 kind=copy
+    train(x)  #> cost device_ms=30
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+class Sweeps:
+    def __init__(self, samples):
+        self.x, self.y = map(torch.stack, zip(*samples))
+
+    def pin_memory(self):
+        self.x = self.x.pin_memory()
+        self.y = self.y.pin_memory()
+        return self
+
+loader = DataLoader(dataset, 32, collate_fn=Sweeps, num_workers=8, pin_memory=True)
+for batch in loader:
+    x = batch.x.to(device, non_blocking=True)
+    train(x)
+```
+
 ## Near misses
 
 Already pinned:
@@ -134,14 +174,16 @@ from warpline.model.change import OverlapCopies
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.copies import host_to_device, loop_over, move_calls, never_wait, without_waiting
 from warpline.rulekit.loaders import change_loader, edit_site
+from warpline.rulekit.pinning import Unpinned, pins_itself, unpinned
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
 #: How many times faster a copy from pinned memory runs.
 PINNED_RATE = value("pinned-copy")
+_UNPINNED = " A loader pins objects of `{type}` only if they have a method `pin_memory`."
 
 
 class PageableHostCopy(Rule):
@@ -158,16 +200,30 @@ class PageableHostCopy(Rule):
             hottest = max(costs, key=lambda cost: host_to_device(cost, pageable=True))
             place = hottest.place
             places = [cost.place for cost in costs]
+            kept = None if _in_loading(context, hottest) or site is None else unpinned(context, site)
             yield context.draft(
-                edit_site(context, site, "pin_memory") if site is not None else place,
+                _place(context, site, kept, place),
                 "The host waits for copies from pageable memory to the device: {spent} of each step "
-                "({share}).",
+                "({share})." + (_UNPINNED.format(type=kept.name) if kept is not None else ""),
                 context.spent("pageable copies", time),
                 cause=place,
                 cost_ms=time,
                 change=OverlapCopies(tuple(places), PINNED_RATE),
-                fixes=[partial(_fix, context, site, places, _in_loading(context, hottest))],
+                fixes=[partial(_fix, context, site, kept, places, _in_loading(context, hottest))],
             )
+
+
+def _place(
+    context: Context, site: Site | None, kept: Unpinned | None, hottest: tuple[str, int]
+) -> tuple[str, int]:
+    """Where to change it: the loader; where that pins already, the class of its batches, or, where they are
+    pinned, the line that copies something else."""
+    if site is None:
+        return hottest
+    loader = facts_of(Loader, site)
+    if not loader.pin_memory or loader.batch_type is None:
+        return edit_site(context, site, "pin_memory")
+    return kept.place if kept is not None else hottest
 
 
 def _by_loader(context: Context, copies: list[LineCost]) -> Iterator[tuple[Site | None, list[LineCost]]]:
@@ -194,7 +250,9 @@ def _in_loading(context: Context, cost: LineCost) -> bool:
     return cost.loader_ms > 0 and cost.place not in iterating
 
 
-def _fix(context: Context, site: Site | None, places: list[tuple[str, int]], loading: bool) -> Fix:
+def _fix(
+    context: Context, site: Site | None, kept: Unpinned | None, places: list[tuple[str, int]], loading: bool
+) -> Fix:
     if loading:
         raise Refused(
             "this is a part of loading: leave the tensors on the host there, let the loader pin the batch, "
@@ -204,13 +262,25 @@ def _fix(context: Context, site: Site | None, places: list[tuple[str, int]], loa
         raise Refused(
             "the copied tensor does not come from a known loader: call `.pin_memory()` where it is created"
         )
-    if facts_of(Loader, site).pin_memory:
-        raise Refused("the loader pins, but its batches are of a type without a `pin_memory` method")
+    loader = facts_of(Loader, site)
+    if loader.pin_memory and kept is None:
+        raise Refused(
+            "the loader pins, but its batches are of a type without a `pin_memory` method"
+            if loader.batch_type is None
+            else "the loader pins its batches, but this copies what was made of them on the host afterwards: "
+            "copy first, and compute on the device"
+        )
     own = [place for place in places if not _by_library(context, place)]
     asked = never_wait(context, own)
     others = {} if asked or not own else without_waiting(context, own)
+    also = " and copy them with non_blocking=True" if others else ""
+    if kept is not None:
+        pins_itself(kept, others.setdefault(kept.source.path, Edits(kept.source)))
+    if loader.pin_memory:
+        first, *rest = others.values()
+        return first.fix("Pin the batches" + also, "safe", *rest)
     values = {"pin_memory": "True"}
-    title = "Pin the loader's batches" + (" and copy them with non_blocking=True" if others else "")
+    title = "Pin the loader's batches" + also
     return change_loader(context, site, values, title=title, applicability="safe", others=others.values())
 
 

@@ -28,6 +28,11 @@ class Loader:
     dataset_line: int | None = None
     collate_file: str | None = None
     collate_line: int | None = None
+    #: What ``next`` returned, or the object of the user's in it that torch does not pin: its class, the file
+    #: of that, and the attributes that were tensors of the host in every batch and can be assigned.
+    batch_type: str | None = None
+    batch_file: str | None = None
+    batch_tensors: list[str] | None = None
     batches_per_epoch: int | None = None
     epochs_started: int | None = None  # iterators made
     #: Loaders that these lines made one after another, each once the last was iterated.

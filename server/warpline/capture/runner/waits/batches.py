@@ -10,6 +10,7 @@ from time import perf_counter_ns, process_time_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from ..births.batch import Batch
 from ..patches import Patches
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ BUSY = 0.9
 class Spent:
     """Time spent on one loader's batches, in ns."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, batch: Batch) -> None:
         self.entry = entry
+        self.batch = batch
         self.batches: list[int] = []  # of each ``next`` that returned a batch
         self.worked: list[int] = []  # of that, the thread's time on a processor
         self.beside: list[int] = []  # and that of the process's other threads meanwhile
@@ -127,6 +129,7 @@ class Batches:
                 facts["in_main_ms"] = later[len(later) // 2] / 1e6
                 facts["in_main_busy"] = spent.busy()
                 facts["in_main_beside"] = spent.threads_beside()
+            facts.update(spent.batch.facts)
             if start_ns is not None:
                 facts["start_ms"] = start_ns / 1e6
             if spent.epoch:
@@ -142,7 +145,7 @@ class Batches:
             took = perf_counter_ns() - begin
             entry = self.sites.by_id.get(id(loader))
             if entry is not None and self._counts():
-                spent = self.loaders.setdefault(id(entry), Spent(entry))
+                spent = self.loaders.setdefault(id(entry), Spent(entry, Batch(self.sites.user_files)))
                 spent.began(took)
                 with contextlib.suppress(TypeError):  # an iterator of the user's that takes no weak reference
                     self.iterators[iterator] = spent
@@ -165,6 +168,7 @@ class Batches:
                 raise
             took, process = perf_counter_ns() - begin, process_time_ns() - process
             spent.asked(took, True, thread_time_ns() - worked, process)
+            spent.batch.look(batch)
             return batch
 
         return __next__
