@@ -73,6 +73,7 @@ ARRAYS = """\
 import numpy as np
 import torch
 
+few, far = 2, read()
 order = torch.as_tensor({made})
 place = torch.as_tensor(np.random.rand(9, 2))
 for step in range(400):
@@ -90,12 +91,29 @@ for step in range(400):
         "np.array(labels)",
         "2.0 * np.pi",
         "np.random.rand(9) > 0.5",
+        "np.concatenate([[few], np.repeat(few * 2, 4)])",
+        "np.array(far / few)",  # far is not known to be a number
     ],
 )
 def test_arrays_of_whole_numbers_stay_whole(made: str) -> None:
     (told,) = fixed(ARRAYS.format(made=made), "float64-on-device")
     assert f"order = torch.as_tensor({made})\n" in told
     assert "np.random.rand(9, 2), dtype=torch.float32)" in told
+
+
+@pytest.mark.parametrize(
+    ("numbers", "made"),
+    [
+        ("a, b = 4 / 9, 1 / 9", "np.concatenate([[a], np.repeat(b, 4)])"),
+        ("a = 1 / 36", "np.array([2 * a] * 4)"),
+        ("a = 2", "np.array([1 / a] * 4)"),
+        ("def f():\n    return 3\na = -0.5", "np.full(4, a)"),
+    ],
+)
+def test_arrays_of_numbers_with_a_fraction_are_cast(numbers: str, made: str) -> None:
+    code = ARRAYS.replace("order = ", f"{numbers}\norder = ").format(made=made)
+    (told,) = fixed(code, "float64-on-device")
+    assert f"order = torch.as_tensor({made}, dtype=torch.float32)\n" in told
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def _is_array(source: Source, value: cst.BaseExpression, seen: set[str]) -> bool
             function = source.parent(name)
             called = function.attr.value if isinstance(function, cst.Attribute) else source.name(name)
             called = called.rpartition(".")[2]
-            if called in _NUMBERS or (called in _OF_ANY_TYPE and not source.nodes(cst.Float, within=value)):
+            if called in _NUMBERS or (called in _OF_ANY_TYPE and not _has_fraction(source, value)):
                 continue
             return True
         if name.value in seen:
@@ -138,6 +138,45 @@ def _is_array(source: Source, value: cst.BaseExpression, seen: set[str]) -> bool
         if any(_is_array(source, one, seen) for one in made):
             return True
     return False
+
+
+def _has_fraction(source: Source, value: cst.BaseExpression) -> bool:
+    """Whether numbers with a fraction are written in the value, such as 0.5, 1 / 36 or the name of one."""
+    parts = source.nodes(cst.Float, cst.BinaryOperation, cst.Name, within=value)
+    return any(_number(source, part) is float for part in parts)
+
+
+def _number(source: Source, node: cst.BaseExpression, depth: int = 4) -> type[int] | type[float] | None:
+    """The type of a number of Python's that is computed from literals; None of anything else."""
+    if isinstance(node, cst.Integer):
+        return int
+    if isinstance(node, cst.Float):
+        return float
+    if isinstance(node, cst.UnaryOperation):
+        return _number(source, node.expression, depth)
+    if isinstance(node, cst.BinaryOperation):
+        both = {_number(source, side, depth) for side in (node.left, node.right)}
+        if None in both:
+            return None
+        return float if float in both or isinstance(node.operator, cst.Divide) else int
+    if isinstance(node, cst.Name) and depth:
+        around = source.enclosing(node, cst.FunctionDef)
+        scopes = [around, source.module] if around is not None else [source.module]
+        given = next((found for one in scopes if (found := _given(source, node.value, one))), [])
+        types = {_number(source, one, depth - 1) for one in given}
+        return types.pop() if len(types) == 1 else None
+    return None
+
+
+def _given(source: Source, name: str, within: cst.CSTNode) -> list[cst.BaseExpression]:
+    """What assignments give a name, also those of several names at once."""
+    found = source.assigned(name, within=within)
+    for node in source.nodes(cst.Assign, within=within):
+        for target in (one.target for one in node.targets):
+            if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
+                both = zip(target.elements, node.value.elements, strict=False)
+                found += [value.value for one, value in both if source.code(one.value) == name]
+    return found
 
 
 def _is_cast(source: Source, call: cst.Call) -> bool:
