@@ -17,8 +17,9 @@ otherwise), ``true``/``false`` or plain text:
   ``with.lr=0.1`` is an argument that it was made with
 - ``event graph_break reason="…"`` (CompileEvent)
 - ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
-- ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f``: an operator of the recorded step,
-  ``%0`` being the result of the first one; a number that no operator has is a tensor from before the step
+- ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f via=library``: an operator of the
+  recorded step, ``%0`` being the result of the first one; a number that no operator has is a tensor from
+  before the step
 - ``tensor %9 shape=[8,4] dtype=int64 parameter=true unheld=true unscored=3``: such a tensor; of its entries
   so many count for nothing in a loss
 - ``pass roots=[%1] read=[%9] cleared=[%8] left=[] inputs=[] retained=false``: a backward pass begins here; it
@@ -165,9 +166,10 @@ class _Reader:
         elif verb == "tensor":
             self.tensors[int(plain[0].removeprefix("%"))] = values
         elif verb == "node":
-            self.nodes.append(
-                (OperatorSite(*place, str(values.pop("function", "<module>"))), plain[0], values)
+            function, via = (
+                str(values.pop(key, own)) for key, own in (("function", "<module>"), ("via", ""))
             )
+            self.nodes.append((OperatorSite(*place, function, via), plain[0], values))
         elif verb == "pass":
             self.passes.append((place, len(self.nodes), values))
         elif verb == "skipped":

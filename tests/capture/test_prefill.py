@@ -48,6 +48,8 @@ def generated(folder: Path, calls: int, new: int, then: str = "") -> Trace:
     packages, project = folder / "site-packages", folder / "project"
     (packages / "transformers/generation").mkdir(parents=True)
     (packages / "transformers/generation/utils.py").write_text(PACKAGE)
+    for inside in ("", "generation/"):  # else an installed transformers would be imported
+        (packages / "transformers" / inside / "__init__.py").touch()
     project.mkdir()
     script = write(project, SCRIPT.replace("CALLS", str(calls)).replace("NEW", str(new)) + then)
     environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(packages)}

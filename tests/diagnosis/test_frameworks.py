@@ -568,3 +568,50 @@ def test_an_option_that_is_off_and_has_no_default_gets_one() -> None:
     finding = next(finding for finding in every if finding.rule == "parameter-loop")
     assert finding.place == place
     assert option.replace(")", ", default=True)") in apply(example.text, finding.fixes[0].edits)
+
+
+SWITCHED_OFF = """\
+#> steps step_ms=50
+import timm
+from timm.layers import set_fused_attn
+
+set_fused_attn({on})
+#^ site framework construction=timm.set_fused_attn "parameters=['enable']" "values={{'enable': {on}}}"
+model = timm.create_model("vit_small_patch16_224")
+for x in batches:
+    y = model(x)
+    #^ cost device_ms=48; inside file=/lib/{package}/layers/attention.py line=9 step_ms=30
+    #^ op aten::bmm device_ms=10 shapes=[[768,197,64],[768,64,197]] dtypes=c10::BFloat16,c10::BFloat16
+    #^ op aten::_softmax device_ms=4 shapes=[[128,6,197,197]] dtypes=float
+    #^ op aten::bmm device_ms=6 shapes=[[768,197,197],[768,197,64]] dtypes=c10::BFloat16,c10::BFloat16
+    #^ op aten::add device_ms=5 shapes=[[128,197,384],[128,197,384]] dtypes=float,float
+    #^ node aten.bmm.default args=[%9,%10] shape=[768,197,197] via=library
+    #^ node aten.view.default args=[%0,[128,6,197,197]] shape=[128,6,197,197] via=library
+    #^ node aten._softmax.default args=[%1,-1,False] shape=[128,6,197,197] via=library
+    #^ node aten.view.default args=[%2,[768,197,197]] shape=[768,197,197] via=library
+    #^ node aten.bmm.default args=[%3,%11] shape=[768,197,64] via=library
+    #^ tensor %9 shape=[768,197,64]; tensor %10 shape=[768,64,197]; tensor %11 shape=[768,197,64]
+"""
+
+
+def test_a_switch_without_which_a_library_s_attention_is_fused() -> None:
+    finding, text = found(SWITCHED_OFF.format(on=False, package="timm"), "hand-written-attention")
+    assert finding.line == text.splitlines().index("set_fused_attn(False)") + 1
+    assert text.splitlines()[finding.cause.line - 1].strip() == "y = model(x)"
+    assert "set_fused_attn(False)" not in apply(text, finding.fixes[0].edits)
+    # The sum of the branches does not touch the scores.
+    assert {one.value for one in finding.evidence if one.unit == "ms"} == {20.0}
+
+
+def test_products_that_a_fused_attention_has_not_need_no_other_size() -> None:
+    example = read_example(SWITCHED_OFF.format(on=False, package="timm"))
+    rules = {one.rule for one in diagnose(example.profile, example.profile.sources.get).findings}
+    assert "misaligned-matmul" not in rules
+
+
+@pytest.mark.parametrize(("on", "package"), [(True, "timm"), (False, "clip")])
+def test_a_switch_that_is_on_or_of_another_library(on: bool, package: str) -> None:
+    example = read_example(SWITCHED_OFF.format(on=on, package=package))
+    rules = {one.rule for one in diagnose(example.profile, example.profile.sources.get).findings}
+    assert "hand-written-attention" not in rules
+    assert "misaligned-matmul" in rules

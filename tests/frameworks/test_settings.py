@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.bench import Bench, profiled
-from warpline.rulekit import Refused
+from warpline.rulekit import Context, Refused
+from warpline.rulekit.library_attention import asked_for
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +117,16 @@ def test_timm_s_loader_and_optimizer(bench: Callable[[str], Bench]) -> None:
     assert at.effects(text)["fused"] == [True]
 
 
+def test_timm_s_switch_of_fused_attention_is_left_out(bench: Callable[[str], Bench]) -> None:
+    at = bench("timm_train")
+    (found,) = asked_for(Context(at.profile, at.profile.sources.get))
+    assert {one[-2:] for one in found.scores} == {(5, 5)}
+    text = at.edited("timm.set_fused_attn", "hand-written-attention")
+    assert "set_fused_attn(False)" not in text
+    assert at.effects()["operators"]["aten._softmax"]
+    assert "aten._softmax" not in at.effects(text)["operators"]
+
+
 def test_a_pipeline_of_diffusers(bench: Callable[[str], Bench]) -> None:
     at = bench("diffusing")
     rules = ("fp32-matmul", "channels-first-conv")
@@ -145,6 +156,24 @@ def test_attention_in_slices_is_computed_at_once(bench: Callable[[str], Bench]) 
     assert "slice" not in text.partition("\n")[2]
     assert at.effects()["operators"]["aten._softmax"]
     assert "aten._softmax" not in at.effects(text)["operators"]
+
+
+def test_processors_that_compute_attention_op_by_op_are_left_out(bench: Callable[[str], Bench]) -> None:
+    at = bench("processors")
+    key = "diffusers.AttentionMixin.set_attn_processor"
+    text = at.edited(key, "hand-written-attention")
+    assert "set_attn_processor" not in text
+    assert at.effects()["operators"]["aten._softmax"]
+    assert "aten._softmax" not in at.effects(text)["operators"]
+
+    context = Context(at.profile, at.profile.sources.get)
+    (found,) = asked_for(context)
+    line = at.script.read_text().splitlines()[found.cost.line - 1]
+    assert line.strip().startswith("loss = unet(")
+    # Two attentions in each of three blocks, of 256 and 64 places and of 9 words.
+    assert {one[1:] for one in found.scores} == {(256, 256), (256, 9), (64, 64), (64, 9)}
+    attention = sum(one.step_ms for one in found.cost.inside if ".attn" in (one.module or ""))
+    assert 0 < found.spent_ms < attention
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.samples import profile
 from warpline.model.change import Fuse, MatmulRate, Replace, Scale, Together
 from warpline.model.profile import Kernel, LineCost, Op, Profile
-from warpline.model.report import Phase
+from warpline.model.report import Inside, Phase
 from warpline.probing import by_question, informed, questions
 from warpline.wire.probing import Answer, Cost, Probed, Question, Tensor
 from warpline.wire.run import DeviceFacts, Facts, Site
@@ -280,3 +280,28 @@ def test_where_the_lines_own_time_says_nothing_the_usual_spelling_stands_for_it(
     own_ms: float, calls: float, kind: str
 ) -> None:
     assert spelled(own_ms, calls, kind).keep == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("below", "keep"), [(True, 0.5), (False, 0.125)])
+def test_attention_below_a_line_runs_as_often_as_its_operators(below: bool, keep: float) -> None:
+    """A model of four layers is one call, in which each layer's attention takes 1 ms."""
+    first = op("bmm", (96, 64, 32), (96, 32, 64), ms=2.0)
+    second = op("bmm", (96, 64, 64), (96, 64, 32), ms=1.0)
+    base = run(replace(first, count=4.0), op("_softmax", (96, 64, 64)), replace(second, count=4.0))
+    inside = (Inside("blocks.*", "/lib/vit.py", 3, "forward", 4.0, 4.0, 4.0),) if below else ()
+    found = replace(base, lines=(replace(base.lines[0], calls=1.0, inside=inside),))
+    change = Replace("attention", (PLACE,), OTHERWISE)
+    (question,) = questions(found, change)
+    made, tried = informed(found, change, {question: Answer(question, Cost(1e6, 1e6), Cost(0.8e6, 0.5e6))})
+    assert tried
+    assert isinstance(made, Fuse)
+    assert made.keep == pytest.approx(keep)
+
+
+def test_an_attention_whose_scores_are_added_to_something() -> None:
+    """As diffusers' processors do."""
+    first = op("baddbmm", (96, 64, 9), (96, 64, 32), (96, 32, 9))
+    second = op("bmm", (96, 64, 9), (96, 9, 32))
+    found = run(first, op("_softmax", (96, 64, 9)), second)
+    (question,) = questions(found, Replace("attention", (PLACE,), OTHERWISE))
+    assert [one.shape for one in question.tensors] == [(96, 64, 32), (96, 32, 9), (96, 9, 32)]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.annotated import read_example, texts
+from tests.conftest import warpline
+from warpline import pipeline
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.change import LargerBatch, Replace, Together
 from warpline.model.report import Predicted
+from warpline.rulekit import Context
+from warpline.rules.small_batch import doubled
+from warpline.text.edits import apply
 
 CODE = """\
 #> device kind={device}; steps step_ms=20; memory peak_bytes={peak} free_bytes=8000000000
@@ -93,3 +100,41 @@ def found_at(code: str, after_ms: float) -> list[int]:
 )
 def test_products_that_mostly_read_weights(ms: float, shapes: str, after_ms: float, lines: list[int]) -> None:
     assert found_at(WIDE.format(ms=ms, shapes=shapes), after_ms) == lines
+
+
+CHOSEN = """\
+import os
+from dataclasses import dataclass
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+TINY = os.environ.get("TINY") == "1"
+
+@dataclass
+class Config:
+    width: int = 16
+    batch: int = 2 if TINY else 8
+
+def main(config):
+    net = torch.nn.Sequential(*[torch.nn.Linear(config.width, config.width) for _ in range(8)])
+    rows = TensorDataset(torch.randn(40 * config.batch, config.width))
+    with torch.no_grad():
+        for (x,) in DataLoader(rows, batch_size=config.batch):
+            net(x)
+
+main(Config())
+"""
+
+
+@pytest.mark.process
+def test_one_of_two_values_that_a_condition_chooses(tmp_path: Path) -> None:
+    (script := tmp_path / "chosen.py").write_text(CHOSEN)
+    done = warpline("profile", "--steps", "3", script.name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (run,) = (path.parent for path in (tmp_path / ".warpline/runs").glob("*/manifest.json"))
+    profile = pipeline.profile_of(run)
+    context = Context(profile, profile.sources.get)
+    (site,) = context.sites("loader")
+    text = apply(CHOSEN, doubled(context, site, 8).edits)
+    assert text == CHOSEN.replace("2 if TINY else 8", "2 if TINY else 16")

@@ -15,15 +15,13 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Source
 from warpline.rulekit.autocasting import lowering
 from warpline.rulekit.copies import host_to_device
-from warpline.rulekit.frameworks import applies, construction_call, own_class, setting_fix
+from warpline.rulekit.frameworks import applies, construction_call, own_class, runs_in, setting_fix
 from warpline.rulekit.reached import main_edit
 from warpline.rulekit.saving import without
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of
 
-#: A line belongs to a framework when so much of it is spent in the framework's files.
-LEAST_SHARE = 0.5
 EDIT_LINE = "line of the edit"  # the evidence for "The edit is at FILE:LINE."
 
 
@@ -37,7 +35,7 @@ def at_setting(context: Context, rule: str, draft: Draft) -> Draft:
     own = bool(draft.fixes) and draft.place != draft.cause.place
     for one in constructions():
         every = [each for each in one.settings if each.rule == rule and (each.first or not own)]
-        if not every or not _runs_in(context, draft, one):
+        if not every or not runs_in(context, draft.cause.place, one):
             continue
         for site in context.sites("framework"):
             if facts_of(Framework, site).construction != one.key:
@@ -47,21 +45,6 @@ def at_setting(context: Context, rule: str, draft: Draft) -> Draft:
             if moved is not None:
                 return moved
     return draft
-
-
-def _runs_in(context: Context, draft: Draft, one: Construction) -> bool:
-    if not one.packages:
-        return True
-    cost = context.cost(draft.cause.file, draft.cause.line)
-    if cost is None or not cost.inside:
-        return False
-    spent = sum(each.step_ms for each in cost.inside if _of(each.file, one.packages))
-    return spent >= LEAST_SHARE * cost.step_ms
-
-
-def _of(file: str, packages: tuple[str, ...]) -> bool:
-    parts = file.replace("\\", "/").split("/")
-    return any(package in parts for package in packages)
 
 
 def _moved(

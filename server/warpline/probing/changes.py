@@ -144,7 +144,8 @@ def _left(weighted: inputs.Weighted, answers: Answers) -> tuple[float, float] | 
 def _dearer(profile: Profile, change: Replace, asked: inputs.Weighted, answers: Answers) -> float:
     """How many times the usual spelling's device time the lines themselves take: one where that is not known.
 
-    The lines run so often a step, with each of the inputs as often as they occur among these. On a CPU a
+    The lines run so often a step, with each of the inputs as often as they occur among these; of an attention
+    below a line, in a library, only the inputs tell how often it runs. On a CPU a
     line's time has what other processes took of it, and the trial's time has not.
     """
     costs = [cost for cost in _costs(profile, change.places) if cost.calls > 0]
@@ -159,7 +160,9 @@ def _dearer(profile: Profile, change: Replace, asked: inputs.Weighted, answers: 
             count = weight / max(1, prod(question.tensors[0].shape))
             counts += count
             usual_ns += count * answer.before.device_ns
-    usual_ms = min(cost.calls for cost in costs) * usual_ns / counts / 1e6 if counts else 0.0
+    below = change.by == "attention" and any(cost.inside for cost in costs)
+    runs = counts if below else min(cost.calls for cost in costs)
+    usual_ms = runs * usual_ns / counts / 1e6 if counts else 0.0
     times = own_ms / usual_ms if usual_ms > 0 else 1.0
     return times if 1 / _SPELLED <= times <= _SPELLED else 1.0
 

@@ -128,12 +128,13 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
     called = forward(costs)
     # A product with a weight, as of a layer on the same line, has no batch on one side.
     calls = [op for op in called if op.name == "aten::matmul" and all(len(one) > 2 for one in op.shapes[:2])]
-    calls = calls or [op for op in called if op.name == "aten::bmm"]
+    calls = calls or [op for op in called if op.name in ("aten::bmm", "aten::baddbmm")]
     if any(op.name == "aten::einsum" for op in forward(costs)):
         options = (*options, "einsum")
     weighed = [op for op in forward(costs) if "softmax" in op.name and op.shapes and len(op.shapes[0]) > 2]
     found: dict[tuple[Tensor, ...], float] = {}
-    pairs = [(first, second, op) for op in calls for first, second in [(tensor(op, 0), tensor(op, 1))]]
+    at = [(op, int(op.name == "aten::baddbmm")) for op in calls]  # what it adds to comes first
+    pairs = [(tensor(op, first), tensor(op, first + 1), op) for op, first in at]
     for left, turned, op in pairs:
         if left is None or turned is None or len(left.shape) < 3 or len(turned.shape) < 3:
             continue

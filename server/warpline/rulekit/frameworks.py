@@ -20,6 +20,8 @@ from warpline.wire.frameworks import HALVES, Construction, Setting
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of
 
+#: A line belongs to a framework when so much of it is spent in the framework's files.
+LEAST_SHARE = 0.5
 #: Share of the device's free memory that weights may take.
 MOST_OF_FREE = bound("memory-for-activations")
 
@@ -33,6 +35,22 @@ def construction_call(context: Context, site: Site, one: Construction) -> tuple[
     names += [name for name, _ in one.within]
     call = source.call(site.line, *names)
     return (source, call) if call is not None else None
+
+
+def runs_in(context: Context, place: tuple[str, int], one: Construction) -> bool:
+    """Whether the settings of ``one`` are about the time at a line."""
+    if not one.packages:
+        return True
+    cost = context.cost(*place)
+    if cost is None or not cost.inside:
+        return False
+    spent = sum(each.step_ms for each in cost.inside if _of(each.file, one.packages))
+    return spent >= LEAST_SHARE * cost.step_ms
+
+
+def _of(file: str, packages: tuple[str, ...]) -> bool:
+    parts = file.replace("\\", "/").split("/")
+    return any(package in parts for package in packages)
 
 
 def applies(context: Context, site: Site, setting: Setting) -> bool:

@@ -10,6 +10,9 @@ cannot be analyzed, the finding says so and offers no edit.
 `nn.MultiheadAttention` computes it so as well, unless it is called with `need_weights=False`: it returns the
 weights. Where nothing in the step reads them, the finding is at the call.
 
+A library may have a switch, such as timm's `set_fused_attn(False)` or diffusers' `set_attn_processor`. Where
+a call of yours turns fused attention off by it, the finding is at that call, and the fix leaves it out.
+
 ## Why is this slow
 
 The score matrix has one number for every pair of positions. Every separate operation reads and writes
@@ -143,11 +146,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Fuse
+from warpline.model.change import Fuse, Replace
 from warpline.rulekit import Context, Draft, Rule
 from warpline.rulekit.formulas.attention import attention, words
 from warpline.rulekit.formulas.attention_call import fused_call
 from warpline.rulekit.graph import ATTENTION, UNREAD, by_hand, matched, without_formulas
+from warpline.rulekit.library_attention import asked_for
 from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.multihead import without_weights
 from warpline.rulekit.terms import formulas
@@ -172,6 +176,7 @@ class HandWrittenAttention(Rule):
             change = formula.replaced("attention", *options, otherwise=Fuse(formula.places))
             yield written_out(context, formula, formula.place, what, change, [partial(fused_call, formula)])
         yield from _in_frameworks(context, self.name)
+        yield from _asked_for(context)
         for one in without_formulas(matched(context, ATTENTION), told):
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
             change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
@@ -195,4 +200,23 @@ def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
             cost_ms=spent,
             change=Fuse((place,), shares=(share,)),
             fixes=['choose fused attention where the model is made, as with `attn_implementation="sdpa"`'],
+        )
+
+
+def _asked_for(context: Context) -> Iterator[Draft]:
+    """Attention that a framework's switch has computed step by step, which the operators of a step show."""
+    for one in asked_for(context):
+        if not context.matters(one.spent_ms):
+            continue
+        place, spent = one.cost.place, one.spent_ms
+        share = min(1.0, spent / one.cost.device_ms)
+        otherwise = Fuse((place,), keep=one.fused_ms / spent, shares=(share,))
+        yield context.draft(
+            place,
+            f"The model's attention is written out{_REST[:-1]}: {{spent}} of the step ({{share}}).",
+            context.spent(_METRIC, spent),
+            cost_ms=spent,
+            saving_ms=spent - one.fused_ms,
+            change=Replace("attention", (place,), otherwise, one.words, (share,)),
+            fixes=["leave out the call that switches fused attention off"],
         )

@@ -74,7 +74,7 @@ padded scores includes the new entries unless they are masked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -87,6 +87,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.extents import tied
 from warpline.rulekit.holders import by_hand, literal_at
+from warpline.rulekit.library_attention import fusible_scores, touches
 from warpline.rulekit.passed_on import passed_on
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.births import Holder
@@ -106,8 +107,11 @@ class MisalignedMatmul(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         at: dict[tuple[tuple[str, int], int], Spent] = {}
         held: dict[tuple[tuple[str, int], int], tuple[Site, Holder] | None] = {}
+        scores = fusible_scores(context)
         for cost in context.profile.lines:
-            by_size = _by_size(cost)
+            # A fused attention has none of the products that make and read its scores.
+            gone = scores.get(cost.place, ())
+            by_size = _by_size(op for op in cost.ops if not any(touches(op, one) for one in gone))
             if by_size:
                 size = max(by_size, key=lambda size: by_size[size])
                 layer = _layer(context, cost, size)
@@ -150,10 +154,10 @@ class MisalignedMatmul(Rule):
             )
 
 
-def _by_size(cost: LineCost) -> dict[int, float]:
+def _by_size(ops: Iterable[Op]) -> dict[int, float]:
     """Device time by the size that does not fit."""
     found: dict[int, float] = {}
-    for op in cost.ops:
+    for op in ops:
         for size in _odd_sizes(op):
             found[size] = found.get(size, 0.0) + op.device_ms
     return found

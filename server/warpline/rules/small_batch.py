@@ -196,6 +196,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.changing import Changes
+from warpline.rulekit.holders import holder
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
@@ -357,7 +358,9 @@ def _batches(context: Context) -> Iterator[_Batch]:
         size = facts_of(Loader, site).batch_size
         if isinstance(size, int) and context.costs(site.uses):
             place, what = edit_site(context, site, "batch_size"), ("batch size", size, "samples")
-            yield _Batch(place, what, whence(context, site, "batch_size"), partial(_fix, context, site, size))
+            yield _Batch(
+                place, what, whence(context, site, "batch_size"), partial(doubled, context, site, size)
+            )
     for found in sliced(context):
         fix = partial(_sliced, context, found)
         words = f" Its value is {found.size.words}." if found.size.kind != "literal" else ""
@@ -404,7 +407,8 @@ def _change(thin: Mapping[LineCost, float]) -> Change:
     return Together((*filled, LargerBatch(_FACTOR)))
 
 
-def _fix(context: Context, site: Site, size: int) -> Fix:
+def doubled(context: Context, site: Site, size: int) -> Fix:
+    """The edit that doubles a loader's batch. Raises Refused."""
     present = setting(context, site, "batch_size")
     if present is not None and present.editable and present.source.literal(present.node) != size:
         raise Refused("the batch size was changed since the run")
@@ -418,7 +422,7 @@ def _fix(context: Context, site: Site, size: int) -> Fix:
         others.append(Edits(source).replace(number, str(number.evaluated_value // _FACTOR)))
     values = {"batch_size": str(size * _FACTOR)}
     title = "Double the batch, accumulate half as often" if others else "Double the batch"
-    if present is not None and not present.editable and not others:
+    if present is not None and not present.editable and not others and holder(site, "batch_size") is None:
         return _at_the_call(context, site, title)
     return change_loader(context, site, values, title=title, applicability="unsafe", others=others)
 

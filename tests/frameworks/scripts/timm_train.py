@@ -6,6 +6,7 @@ import timm
 import torch
 from PIL import Image
 from timm.data import create_loader
+from timm.layers import set_fused_attn
 from timm.optim import create_optimizer_v2
 
 
@@ -21,6 +22,7 @@ class Pictures(torch.utils.data.Dataset):
 
 
 def main():
+    set_fused_attn(False)
     model = timm.create_model("vit_tiny_patch16_224", img_size=32, depth=2, num_classes=10)
     parser = argparse.ArgumentParser()
     parser.add_argument("--pin-mem", action="store_true", default=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
 from warpline.rulekit.graph.match import Match, is_written_out, largest
-from warpline.rulekit.graph.softmax import few_of_each, softmaxes
-from warpline.wire.dataflow import MODULE
+from warpline.rulekit.graph.softmax import Softmax, few_of_each, single_softmaxes, softmaxes
+from warpline.wire.dataflow import LIBRARY, MODULE
 
 #: In inference mode composite operators are recorded as they were called: `einsum` is no `bmm` then.
 PRODUCTS = frozenset({"bmm", "baddbmm", "mm", "matmul", "einsum"})
@@ -43,9 +43,25 @@ def unread_weights(graph: Graph) -> list[Match]:
     return largest(found)
 
 
-def _all(graph: Graph) -> Iterator[tuple[Match, int]]:
-    """Every attention, whoever wrote it, with the weights as they are summed."""
-    for softmax in few_of_each(softmaxes(graph)):
+def attentions_of_libraries(graph: Graph) -> list[Match]:
+    """The attention that a library computes op by op below a line of the user's, once for each shape of its
+    scores there."""
+    found: dict[tuple[int, tuple[int, ...]], Match] = {}
+    for match, _ in _all(graph, single_softmaxes(graph)):
+        sites = [graph.site(node) for node in match.nodes]
+        if all(site is not None and site.via == LIBRARY for site in sites):
+            found.setdefault((match.result.site, scores_of(graph, match)), match)
+    return list(found.values())
+
+
+def scores_of(graph: Graph, match: Match) -> tuple[int, ...]:
+    """The shape of an attention's scores, as its first product makes them."""
+    return graph.shape(match.nodes[0].outputs[0])
+
+
+def _all(graph: Graph, found: Iterable[Softmax] | None = None) -> Iterator[tuple[Match, int]]:
+    """Every attention, whoever wrote it, with the weights as they are summed. ``found``: its softmaxes."""
+    for softmax in few_of_each(softmaxes(graph)) if found is None else found:
         before = _scores(graph, softmax.input)
         after = _weighted(graph, softmax.output, softmax.size) if before is not None else None
         if before is not None and after is not None:

@@ -34,6 +34,11 @@ def softmaxes(graph: Graph) -> Iterator[Softmax]:
     yield from _written(graph, _QUOTIENTS, logarithm=False)
 
 
+def single_softmaxes(graph: Graph) -> Iterator[Softmax]:
+    """Every softmax that is one operator."""
+    yield from _operators(graph, _OPERATORS)
+
+
 def log_softmaxes(graph: Graph) -> Iterator[Softmax]:
     """Every log-softmax of a step, as one operator or written out."""
     yield from _operators(graph, _LOGARITHMS)

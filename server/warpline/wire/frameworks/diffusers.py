@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import Construction, Setting
 
 MODELS = (
@@ -35,6 +37,12 @@ _WHOLE = Setting(
     # Its loops run too many lines to be recorded: the function is not seen.
     operators=("aten::baddbmm", "aten::_softmax", "aten::bmm"),
 )
+#: Processors that compute attention op by op, where those of the default call torch's fused kernels.
+_OP_BY_OP = ("AttnProcessor", "AttnAddedKVProcessor")
+_FUSED = Setting(
+    "hand-written-attention", {}, "Keep the processors that use fused attention", first=True, undo=True
+)
+_CHOSEN = replace(_FUSED, only=(("processor", _OP_BY_OP),))
 #: Weights are copied to the device for each call of a module, and the host waits for it.
 _ON_DEVICE = tuple(
     Setting(rule, {}, "Leave the weights on the device", text=text, first=True, instead='to("cuda")')
@@ -59,6 +67,16 @@ CONSTRUCTIONS = (
     _method(
         "diffusers.models.unets.unet_2d_condition", "UNet2DConditionModel", "set_attention_slice", _WHOLE
     ),
+    _method(
+        "diffusers.models.unets.unet_2d_condition",
+        "UNet2DConditionModel",
+        "set_default_attn_processor",
+        _FUSED,
+    ),
+    _method(
+        "diffusers.models.unets.unet_2d_condition", "UNet2DConditionModel", "set_attn_processor", _CHOSEN
+    ),
+    _method("diffusers.models.attention", "AttentionMixin", "set_attn_processor", _CHOSEN),
     _method("diffusers.models.modeling_utils", "ModelMixin", "enable_gradient_checkpointing", _KEPT),
     Construction(
         "diffusers.training_utils",

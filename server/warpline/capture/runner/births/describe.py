@@ -128,11 +128,14 @@ def _parallel(kind: type) -> str:
 
 def plain(value: object) -> Any:
     """``value`` as JSON: unchanged if JSON has it, a tuple as a list, a container of many values (a tensor,
-    an optimizer's group) as the name of its type, anything else as its text."""
+    an optimizer's group) or an object without a text of its own as the name of its type, anything else as its
+    text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
-    if isinstance(value, (dict, set, frozenset)) or hasattr(value, "shape"):
-        return type(value).__qualname__
+    kind = type(value)
+    bare = kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__  # its address
+    if bare or isinstance(value, (dict, set, frozenset)) or hasattr(value, "shape"):
+        return kind.__qualname__
     return str(value)
