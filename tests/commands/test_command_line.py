@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -43,6 +44,17 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
     done = warpline("show", "train.py", cwd=tmp_path)
     assert done.returncode == 2
     assert one_line(done.stderr).startswith("warpline: train.py is not a run folder")
+
+
+def test_garbage_is_not_looked_for_while_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen: list[bool] = []
+    monkeypatch.setattr(sys, "argv", ["warpline", "--version"])
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    assert main(["--version"]) == 0  # within another program
+    assert not frozen
+    assert main() == 0
+    assert frozen
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -148,6 +149,9 @@ class Quick(Protocol):
     def take(self, text: bytes, end: int, /) -> int | None:
         """How many events of ``text[:end]`` were taken; None if they have to be decoded."""
 
+    def pass_by(self, file: BufferedReader, length: int, /) -> int:
+        """Take some of the next ``length`` bytes. Returns how many: whole events, each with its comma."""
+
 
 def decode(
     path: Path, take: Callable[[list[Event]], None], quick: Quick | None = None
@@ -244,10 +248,12 @@ class _Reading:
                 return self._header(head), self.damage
         return self._last(head, rest), self.damage
 
-    def cleanly(self, part: Part, file: IO[bytes]) -> Chrome | None:
+    def cleanly(self, part: Part, file: BufferedReader) -> Chrome | None:
         """Decode only ``part``. Raises Unclean, or a decoding error."""
         file.seek(part.begin)
-        rest, left = b"", part.end - part.begin
+        passed = self.quick.pass_by(file, part.end - part.begin) if self.quick is not None else 0
+        file.seek(part.begin + passed)
+        rest, left = b"", part.end - part.begin - passed
         while left:
             more = file.read(min(self._piece(), left))
             left -= len(more)

@@ -136,10 +136,10 @@ class Table:
         """Add the events of ``other``, which come after these."""
         self.length += other.length
         for field, column in other.columns.items():
-            whole = column.whole()
+            pieces = column.pieces
             if field in other.values:
-                whole = self.values[field].numbers((whole, list(other.values[field].index)))
-            self.columns[field].pieces.append(whole)
+                pieces = [self.values[field].numbers((column.whole(), list(other.values[field].index)))]
+            self.columns[field].pieces += pieces
 
     def column(self, field: str) -> Any:
         """A column of numbers; of anything else, see :meth:`numbered`."""

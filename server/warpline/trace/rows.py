@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from warpline.trace import scan
 from warpline.trace.columns import Ints
 from warpline.trace.events import (
     ARROWS,
@@ -43,6 +44,7 @@ CATEGORIES = (
     FRAMES,
 )  # fmt: skip
 _NUMBERS_FROM = 5  # the slot of a row with the first of a category's NUMBERS, or with an arrow's number
+_NEAR = 16 << 10  # bytes at the end of a text in which an event should end
 _STRING = 16  # bytes of what is known of a text
 _LAYOUT = "text", "most", "rows", "slots", "processes", "first", "strings", "arena", "counts"
 
@@ -81,14 +83,12 @@ class Machine:
         self.memory = np.frombuffer(memory.get_buffer_ptr(self.store), np.uint8)
         self.at = {name: layout(self.store, number) for number, name in enumerate(_LAYOUT)}
         self.counts = self._view(np.uint32, 3, "counts")  # of events, of used ones, and of different texts
-        self.text = self.memory.ctypes.data + self.at["text"]
+        self.text = memoryview(self._view(np.uint8, self.at["most"], "text")).cast("B")
         self.values: dict[tuple[Callable[[bytes], Any], int], Any] = {}
 
-    def read(self, text: bytes, end: int) -> bool:
-        """Read the events in ``text[:end]``. Returns whether all were accepted."""
-        if end > self.at["most"]:
-            return False
-        ctypes.memmove(self.text, text, end)
+    def read(self, end: int) -> bool:
+        """Read the events in ``text[:end]``, and overwrite what is behind them. Returns whether all were
+        accepted."""
         return bool(self._read(self.store, end))
 
     def _view(self, kind: type[np.generic], count: int, name: str, offset: int = 0) -> Any:
@@ -185,12 +185,39 @@ class Rows:
     def take(self, text: bytes, end: int) -> int | None:
         """Add the events in ``text[:end]``; returns how many they are, used ones and others. None if msgspec
         has to decode them: nothing was added."""
-        if not self.useful:
+        if not self.useful or end > len(self.machine.text):
             return None
+        self.machine.text[:end] = memoryview(text)[:end]
+        return self._take(end)
+
+    def pass_by(self, file: BufferedReader, length: int) -> int:
+        """Add the events in the next ``length`` bytes of ``file``, but for the last ones, as long as all are
+        accepted. Returns the bytes up to the first event that was not added."""
+        text, done, have = self.machine.text, 0, 0
+        while self.useful and (more := file.readinto(text[have : min(self.piece, length - done)])):
+            have += more
+            near = max(0, have - _NEAR)
+            found = next(scan.last_ends(bytes(text[near:have])), None)
+            if found is None or done + have == length:
+                break
+            end, next_one = near + found[0], near + found[1]
+            rest = bytes(text[next_one:have])
+            if self._take(end) is None:
+                break
+            done += next_one
+            have = len(rest)
+            text[:have] = rest
+        return done
+
+    def _take(self, end: int) -> int | None:
         machine = self.machine
         try:
-            if machine.read(text, end):
-                found = list(map(self._columns, *self._by_category()))
+            if machine.read(end):
+                read = machine.rows()
+                found = [
+                    (category, *self._columns(category, read, chosen))
+                    for category, chosen in self._by_category(read[:, 0])
+                ]
                 if len(self.tables.processes) < FIRST:
                     self.tables.processes += machine.processes()[: FIRST - len(self.tables.processes)]
                 for category, columns, left_out in found:
@@ -206,37 +233,35 @@ class Rows:
         self.odd += 1
         return None
 
-    def _by_category(self) -> tuple[list[str], list[Ints]]:
-        rows = self.machine.rows()
-        kinds = rows[:, 0].astype(np.int8)
-        by, counts = np.argsort(kinds, kind="stable"), np.bincount(kinds, minlength=len(CATEGORIES))
-        bounds = np.cumsum(counts)
-        met = np.flatnonzero(counts).tolist()
-        return [str(CATEGORIES[kind]) for kind in met], [
-            rows[by[bounds[kind] - counts[kind] : bounds[kind]]] for kind in met
-        ]
+    def _by_category(self, kinds: Ints) -> Iterator[tuple[str, Ints]]:
+        """Each category that occurs, with the indices of its rows. ``kinds``: the category of each row."""
+        by = np.argsort(kinds.astype(np.int8), kind="stable")
+        counts = np.bincount(kinds, minlength=len(CATEGORIES)).tolist()
+        end = 0
+        for category, count in zip(CATEGORIES, counts, strict=True):
+            end += count
+            if count:
+                yield str(category), by[end - count : end]
 
-    def _columns(self, category: str, rows: Ints) -> tuple[str, dict[str, Any], int]:
-        """The columns of one category's rows, and how many were left out since their times cannot be. Raises
-        Unreadable."""
+    def _columns(self, category: str, rows: Ints, chosen: Ints) -> tuple[dict[str, Any], int]:
+        """The columns of the ``chosen`` rows, all of one category, and how many were left out since their
+        times cannot be. Raises Unreadable."""
         texts = _texts(category)
-        start, length = (rows[:, slot].view(np.float64) for slot in (1, 2))
-        possible = is_possible(start, length)
+        times = [rows[:, slot][chosen].view(np.float64) for slot in (1, 2)]
+        possible = is_possible(*times)
         left_out = 0 if possible.all() else int(np.count_nonzero(~possible))
         if left_out:
             for _, slot, meaning in texts:
-                for number in np.unique(rows[~possible, slot]).tolist():
+                for number in np.unique(rows[:, slot][chosen[~possible]]).tolist():
                     self.machine.value(number, meaning)
-            rows = rows[possible]
-        columns: dict[str, Any] = {
-            field: np.ascontiguousarray(rows[:, slot]).view(np.float64) for slot, field in enumerate(TIMES, 1)
-        }
+            chosen, times = chosen[possible], [each[possible] for each in times]
+        columns: dict[str, Any] = dict(zip(TIMES, times, strict=True))
         for field, slot, meaning in texts:
-            columns[field] = self._numbered(category, field, rows[:, slot], meaning)
+            columns[field] = self._numbered(category, field, rows[:, slot][chosen], meaning)
         numbers = ("id",) if category.startswith(ARROWS) else NUMBERS.get(category, ())
         for slot, field in enumerate(numbers, _NUMBERS_FROM):
-            columns[field] = rows[:, slot].copy()
-        return category, columns, left_out
+            columns[field] = rows[:, slot][chosen]
+        return columns, left_out
 
     def _numbered(self, category: str, field: str, texts: Ints, meaning: Callable[[bytes], Any]) -> Ints:
         """The number of each row's value in the table. Raises Unreadable."""
