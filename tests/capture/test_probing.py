@@ -98,6 +98,7 @@ QUESTIONS = (
     Question("fused_attention", (Tensor((2, 4, 8, 16)), *[Tensor((2, 1, 8, 16))] * 2), ("broadcast",)),
     Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("causal",), backward=True),
     Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("switched-off", "mask")),
+    Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("bf16",), backward=True),
     Question("optimizer", SQUARES, ("AdamW",)),
     Question("optimizer", SQUARES, ("SGD", "momentum")),
     Question("product", SQUARES, ("bf16",)),

@@ -190,3 +190,38 @@ def test_weights_that_are_returned_stay(result: str, fused: bool) -> None:
     )
     assert bool(draft.fixes) == fused
     assert ("uses the weights elsewhere" in draft.message) != fused
+
+
+IN_FLOAT32 = """\
+#> steps step_ms=40
+import torch.nn.functional as F
+def attend(q, k, v, mask):
+    q = project(q)  #> cost device_ms=9; op aten::mm device_ms=9 dtypes={half},{half}
+    return F.scaled_dot_product_attention({arguments})
+    #^ cost device_ms=24; op aten::_scaled_dot_product_efficient_attention device_ms=24 dtypes={ran}
+    #^ op aten::scaled_dot_product_attention shapes=[{shapes}] dtypes=float,float,float,{mask}
+"""
+
+
+def in_float32(
+    arguments: str = "q, k, v", half: str = "c10::BFloat16", ran: str = "float", mask: str = ""
+) -> str | None:
+    shapes = ",".join([HEADS] * 3) + (",[512,512]" if mask else "")
+    return edited(IN_FLOAT32.format(arguments=arguments, half=half, ran=ran, shapes=shapes, mask=mask or "_"))
+
+
+def test_attention_in_float32_between_products_in_half() -> None:
+    assert in_float32() == "(q.bfloat16(), k.bfloat16(), v.bfloat16()).float()"
+    assert in_float32("query=q * c, key=k, value=v", "c10::Half") == (
+        "(query=(q * c).half(), key=k.half(), value=v.half()).float()"
+    )
+    assert (
+        in_float32("q, k, v, mask", mask="bool") == "(q.bfloat16(), k.bfloat16(), v.bfloat16(), mask).float()"
+    )
+
+
+def test_attention_in_float32_that_stays() -> None:
+    assert in_float32("q, k, v, mask", mask="float") is None  # has to be of the type of the query
+    assert in_float32(half="float") is None
+    assert in_float32(ran="c10::BFloat16") is None  # under autocast
+    assert in_float32("q.bfloat16(), k, v") is None  # edited since

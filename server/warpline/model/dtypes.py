@@ -16,4 +16,6 @@ def tf32_allowed(name: str, flags: Flags) -> bool:
     """Whether the operator ``name`` may compute float32 inputs in TF32."""
     if "conv" in name:
         return flags.cudnn_allow_tf32 is not False  # torch's default
+    if "attention" in name:
+        return False  # its kernels make each product of float32 of three in TF32, whatever is set
     return bool(flags.allow_tf32) or flags.float32_matmul_precision in TF32_SETTINGS

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warpline.model.operators import FUSED_ATTENTION
 from warpline.model.profile import LineCost, Op
 from warpline.wire.dataflow import Dataflow, Masked
+from warpline.wire.precision import HALF
 
 _CALL = "aten::scaled_dot_product_attention"
 _MATH = "aten::_scaled_dot_product_attention_math"
+_PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"})
 #: Work of a line that an attention never does: layers before and behind it.
 _OTHERS = ("aten::mm", "aten::addmm", "aten::linear", "aten::convolution", "aten::embedding")
 
@@ -68,6 +72,24 @@ def masks_at(flow: Dataflow, file: str, line: int) -> list[Masked]:
 def runs_math(cost: LineCost) -> bool:
     """Whether torch's own implementation ran, of products and a softmax, instead of a fused kernel."""
     return any(op.name == _MATH for op in cost.ops)
+
+
+def in_float32(cost: LineCost) -> bool:
+    """Whether a fused kernel computes all of a line's attention in float32. Under autocast a call is recorded
+    as it was given, its kernel as it ran."""
+    ran = [op for op in cost.ops if op.phase == "forward" and op.name in FUSED_ATTENTION]
+    return bool(ran) and all(op.dtypes[:1] == ("float",) for op in ran)
+
+
+def half_of_products(costs: Iterable[LineCost]) -> str:
+    """The type of 16 bits that most of the time of matrix products is spent in, as a trace names it; "" where
+    that is another type."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for op in (op for cost in costs for op in cost.ops):
+        if op.name in _PRODUCTS and op.dtypes:
+            spent[op.dtypes[0]] += op.device_ms
+    most = max(spent, key=lambda one: spent[one], default="")
+    return most if most in HALF else ""
 
 
 def attention_share(cost: LineCost) -> float:

@@ -7,6 +7,8 @@ Finds calls of `F.scaled_dot_product_attention` for which torch cannot use its f
 - It falls back to its math implementation, which stores the whole score matrix. The usual reasons are
   inputs without a dimension for heads (3-D), batch or head sizes that only match by broadcasting, and fused
   kernels that the script switches off.
+- It computes in float32, which flash attention does not take, though the model's products run in 16 bits.
+  Rotary embeddings do that, if their tables are float32: `x * cos` of a bfloat16 `x` is float32.
 - A causal mask is passed as a tensor. Flash attention takes no mask, so a slower kernel runs, and it computes
   the hidden half of the scores too.
 - cuDNN's attention makes a plan for each new size of its inputs, in milliseconds of host time. While a text
@@ -15,7 +17,8 @@ Finds calls of `F.scaled_dot_product_attention` for which torch cannot use its f
 ## Why is this slow
 
 The math implementation reads and writes a matrix of sequence length times sequence length several times,
-where a fused kernel never stores it. With `is_causal=True` the kernel also skips the hidden half.
+where a fused kernel never stores it. In float32 a fused kernel needs several times as long as flash attention
+in bfloat16. With `is_causal=True` the kernel also skips the hidden half.
 
 ## Example
 
@@ -44,6 +47,38 @@ class Attention(torch.nn.Module):
         q, k, v = self.qkv(x).chunk(3, -1)
         return F.scaled_dot_product_attention(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)).squeeze(1)
 ```
+
+## Example
+
+The tables of a rotary embedding make queries and keys float32:
+
+```python
+#> steps step_ms=50
+import torch
+import torch.nn.functional as F
+
+def attend(x, rotary):
+    q, k, v = project(x)
+    #^ cost step_ms=10 device_ms=10; op aten::mm count=2 device_ms=10 dtypes=c10::BFloat16,c10::BFloat16
+    q, k = rotary(q), rotary(k)
+    return F.scaled_dot_product_attention(q, k, v.to(q.dtype))
+    #^ found; cost step_ms=30 device_ms=30
+    #^ op aten::_scaled_dot_product_efficient_attention device_ms=30 shapes=[[9,4],[9,4],[9,4]] dtypes=float
+```
+
+## Use instead
+
+```python
+import torch
+import torch.nn.functional as F
+
+def attend(x, rotary):
+    q, k, v = project(x)
+    q, k = rotary(q), rotary(k)
+    return F.scaled_dot_product_attention(q.bfloat16(), k.bfloat16(), v.to(q.dtype).bfloat16()).float()
+```
+
+Or make the tables bfloat16, and leave the call as it is.
 
 ## Example
 
@@ -99,6 +134,20 @@ def attend(q, k, v, mask):
     #^ op aten::scaled_dot_product_attention shapes=[[8,9,64],[8,9,64],[8,9,64],[9,9]] dtypes=c10::Half
 ```
 
+All products are in float32, which is for `fp32-matmul` to say:
+
+```python
+#> steps step_ms=50
+import torch.nn.functional as F
+
+def attend(x):
+    q, k, v = project(x)
+    #^ cost step_ms=10 device_ms=10; op aten::mm count=2 device_ms=0.1 dtypes=float,float
+    return F.scaled_dot_product_attention(q, k, v)
+    #^ cost step_ms=30 device_ms=30
+    #^ op aten::_scaled_dot_product_efficient_attention device_ms=30 shapes=[[9,4],[9,4],[9,4]] dtypes=float
+```
+
 An attention that costs nothing:
 
 ```python
@@ -110,7 +159,8 @@ def attend(q, k, v):
 
 ## Fix safety
 
-Unsafe: another kernel adds in another order, so results differ by rounding. The entries of a mask are read
+Unsafe: another kernel adds in another order, so results differ by rounding. Inputs in 16 bits round each
+number first, as the products before them do. The entries of a mask are read
 in one step: if the masks of other steps hide something else, the results differ by more. If each sample has a
 mask of its own, no edit is offered.
 
@@ -128,22 +178,32 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Fuse, Replace, Scale
+from warpline.model.change import Fuse, MatmulRate, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.attention_arguments import expanded, may_be_none, rewritten
 from warpline.rulekit.attention_plans import planned_sizes, planning_ms
 from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
-from warpline.rulekit.fused_attention import Call, attention_share, calls_of, runs_math
+from warpline.rulekit.fused_attention import (
+    Call,
+    attention_share,
+    calls_of,
+    half_of_products,
+    in_float32,
+    runs_math,
+)
 from warpline.rulekit.origins import Origin, argument_origin, unpacked_origin
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.settings import set_in_script
 from warpline.rulekit.terms import atom
+from warpline.wire.precision import OF_DTYPE
 
 _METRIC = "attention"
 #: Switches of fused kernels, as settings name them.
 _SWITCHES = ("flash_sdp", "mem_efficient_sdp")
+#: Types of 16 bits as torch writes them, and its methods that cast to them, by their names in a trace.
+_SPELLED = {"c10::BFloat16": ("bfloat16", "bfloat16"), "c10::Half": ("float16", "half")}
 _WORDS = {
     "no heads": "fused kernels need a dimension for heads, and the inputs have three dimensions",
     "broadcast": "fused kernels need equal batch and head sizes, and the inputs only match by broadcasting",
@@ -159,6 +219,7 @@ class SlowAttentionKernel(Rule):
     covers = ("launch-bound",)  # the host plans, and launches little
 
     def find(self, context: Context) -> Iterator[Draft]:
+        half = half_of_products(context.profile.lines)
         for cost in context.profile.lines:
             if context.matters(planned := min(planning_ms(cost), context.idle_ms(), cost.step_ms)):
                 yield _planned(context, cost, planned)
@@ -172,6 +233,8 @@ class SlowAttentionKernel(Rule):
                 continue
             if runs_math(cost):
                 yield _fallback(context, cost, calls, share)
+            elif half and in_float32(cost):
+                yield _single(context, cost, calls, half, share)
             elif all(call.mask for call in calls) and is_causal(context, cost, calls):
                 yield _causal(context, cost, share)
 
@@ -263,6 +326,35 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
         "run the call once in `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)`: torch "
         "then warns why that kernel cannot run"
     )
+
+
+def _single(context: Context, cost: LineCost, calls: list[Call], half: str, share: float) -> Draft:
+    place, spent = cost.place, cost.step_ms * share
+    precision, (dtype, method) = OF_DTYPE[half], _SPELLED[half]
+    return context.draft(
+        place,
+        f"Attention gets float32 inputs, though most matrix products run in {dtype}. Flash attention takes "
+        "none, so a slower kernel runs: {spent} a step ({share}).",
+        context.spent(_METRIC, spent),
+        cost_ms=spent,
+        change=Replace("fused_attention", (place,), MatmulRate(precision, (place,)), (precision,), (share,)),
+        fixes=[partial(_in_half, context, cost, calls, dtype, method)],
+    )
+
+
+def _in_half(context: Context, cost: LineCost, calls: list[Call], dtype: str, method: str) -> Fix:
+    source, call = attention_call(context, cost)
+    given = [source.argument(call, name, at) for at, name in enumerate(("query", "key", "value"))]
+    arguments = [arg.value for arg in given if arg is not None]
+    if len(arguments) < 3 or source.unpacked(call):
+        raise Refused(f"cast query, key and value to {dtype}")
+    if any(call.mask and call.mask_dtype != "bool" for call in calls):
+        raise Refused(f"cast query, key, value and the mask to {dtype}")
+    if any(source.code(value).endswith((f".{method}()", f"{dtype})")) for value in arguments):
+        raise Refused("the code changed since the run")
+    new = {value: f"{atom(source.code(value))}.{method}()" for value in arguments}
+    edits = Edits(source).replace(call, f"{rewritten(source, call, new)}.float()")
+    return edits.fix(f"Attend in {dtype}", "unsafe")
 
 
 def _causal(context: Context, cost: LineCost, share: float) -> Draft:

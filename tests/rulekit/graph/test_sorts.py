@@ -36,6 +36,32 @@ def second_smallest_row() -> Any:
     return X.t().contiguous().msort()[1]
 
 
+def nearest_from_behind() -> Any:
+    with torch.inference_mode():  # torch records other operators here, with the numbers as they were written
+        return torch.sort(X, dim=-1)[0].narrow(-1, 0, 5)
+
+
+def through_views() -> Any:
+    return X.sort(1).values.t().unsqueeze(0).contiguous()[:, :5]
+
+
+def first_piece() -> Any:
+    return X.sort(1, descending=True).values.split([6, 58], dim=-1)[0] * 2
+
+
+def best_of_all() -> Any:
+    return X.sort(1, descending=True).indices.unbind(-1)[0] * 2
+
+
+def every_other() -> Any:
+    return X.sort(1).values.reshape(4, 32, 2)[:, :, 0]
+
+
+def last_piece_too() -> Any:
+    first, rest = X.sort(1).values.split([6, 58], dim=1)
+    return first.sum() + rest.sum()
+
+
 def everything() -> Any:
     return X[torch.arange(4)[:, None], X.argsort(1)]
 
@@ -68,6 +94,10 @@ def nothing() -> Any:
         (values_and_indices, (1, 64, 5, True)),
         (last_ones, (1, 64, 5, True)),
         (nearest, (1, 64, 5, False)),
+        (nearest_from_behind, (1, 64, 5, False)),
+        (through_views, (1, 64, 5, False)),
+        (first_piece, (1, 64, 6, True)),
+        (best_of_all, (1, 64, 1, True)),
         (second_smallest_row, (0, 64, 2, False)),
     ],
 )
@@ -76,6 +106,8 @@ def test_few_entries_are_read(act: Callable[[], Any], found: tuple[int, int, int
     assert (one.dim, one.size, one.read, one.largest) == found
 
 
-@pytest.mark.parametrize("act", [everything, median, both_ends, half, other_dimension, nothing])
+@pytest.mark.parametrize(
+    "act", [everything, median, both_ends, half, other_dimension, nothing, every_other, last_piece_too]
+)
 def test_the_sort_is_needed(act: Callable[[], Any]) -> None:
     assert list(partly_read(recorded(act))) == []

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.axes import Axes, axes_of, moved, regrouped
+from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
 from warpline.wire.dataflow import DIRECT
 
 SORTS = frozenset({"sort", "argsort", "msort"})
+#: What gives one piece of a tensor, and all of them.
+_ONE_PIECE = frozenset({"select", "slice", "narrow"})
+_PIECES = frozenset({"unbind", "split", "split_with_sizes", "chunk", "tensor_split"})
 #: Share of the entries up to which a sort is reported: chosen, not fitted.
 MOST_READ = 0.25
 
@@ -40,24 +45,78 @@ def partly_read(graph: Graph) -> Iterator[PartlyRead]:
             continue
         dim %= len(shape)
         size = shape[dim]
-        readers = [one for value in node.outputs for one in graph.consumers.get(value, ())]
-        ends = [_end(reader, dim, size) for reader in readers]
+        ends = [end for value in node.outputs for end in _read_of(graph, value, dim)]
         read = max((count for _, count in ends), default=0)
-        if readers and 0 < read <= MOST_READ * size and len({at for at, _ in ends}) == 1:
+        if 0 < read <= MOST_READ * size and len({at for at, _ in ends}) == 1:
             yield PartlyRead(node, dim, size, read, descending is (ends[0][0] == "start"))
 
 
-def _end(reader: Node, dim: int, size: int) -> tuple[str, int]:
-    """The end at which an operator reads, and how many entries from there; all where it is no such slice."""
-    numbers = [one for one in reader.arguments[1:] if isinstance(one, int)]
-    if reader.name == "select" and len(numbers) == 2 and numbers[0] == dim:
-        at = numbers[1] % size
-        return ("start", at + 1) if at < size / 2 else ("end", size - at)
-    if reader.name == "narrow" and len(numbers) == 3 and numbers[0] == dim:
-        numbers = [dim, numbers[1] % size, numbers[1] % size + numbers[2]]
-    elif reader.name != "slice" or len(numbers) < 2 or numbers[0] != dim:
+def _read_of(graph: Graph, value: int, dim: int) -> Iterator[tuple[str, int]]:
+    """The end at which each operator reads ``value`` or a view of it, and how many entries from there; all
+    where it is no slice along ``dim``."""
+    for reader in graph.consumers.get(value, ()):
+        size = graph.shape(value)[dim]
+        if reader.inputs != (value,) or not reader.outputs:
+            yield "all", size
+        elif reader.name in _PIECES:
+            yield from _pieces(graph, reader, dim, size)
+        elif reader.name in _ONE_PIECE:
+            yield _end(reader, len(graph.shape(value)), dim, size)
+        elif (kept := _kept(graph, reader, value, dim)) is not None:
+            yield from _read_of(graph, reader.outputs[0], kept)
+        else:
+            yield "all", size
+
+
+def _kept(graph: Graph, reader: Node, value: int, dim: int) -> int | None:
+    """Where ``dim`` is in what a view or copy makes of ``value``; None where it is no dimension of it."""
+    shape, after = graph.shape(value), graph.shape(reader.outputs[0])
+    axes: Axes | None = axes_of(shape)
+    if reader.name in MOVED:
+        order = reader.argument(1, "dims") if reader.name == "permute" else reader.arguments[1:]
+        axes = moved(axes or (), reader.name, order) if isinstance(order, tuple) else None
+    elif reader.name in SAME and math.prod(after) == math.prod(shape):
+        axes = regrouped(axes or (), after, lambda one: shape[one])
+    else:
+        axes = None
+    return axes.index((dim,)) if axes is not None and (dim,) in axes else None
+
+
+def _pieces(graph: Graph, reader: Node, dim: int, size: int) -> Iterator[tuple[str, int]]:
+    """The ends of what is read of the pieces that an operator takes a tensor apart into."""
+    along = reader.argument(*((1, "dim", 0) if reader.name == "unbind" else (2, "dim", 0)))
+    rank = len(graph.shape(reader.inputs[0]))
+    if not isinstance(along, int) or along % rank != dim:
+        yield "all", size
+        return
+    start = 0
+    for piece in reader.outputs:
+        width = 1 if reader.name == "unbind" else graph.shape(piece)[dim]
+        if graph.consumers.get(piece):
+            yield _nearest_end(start, start + width, size)
+        start += width
+
+
+def _end(reader: Node, rank: int, dim: int, size: int) -> tuple[str, int]:
+    """The end at which ``select``, ``narrow`` or ``slice`` reads; all where along another dimension."""
+    along, first = reader.argument(1, "dim", 0), reader.argument(2, "start", 0)
+    if reader.name == "select":
+        first = reader.argument(2, "index")
+    last = reader.argument(3, "end")
+    if not isinstance(along, int) or along % rank != dim:
         return "all", size
-    first = numbers[1] + size if numbers[1] < 0 else numbers[1]
-    last = min(size, numbers[2]) if len(numbers) > 2 else size
-    last = last + size if last < 0 else last
-    return ("start", last) if last < size else ("end", size - first)
+    first = 0 if first is None else first
+    if not isinstance(first, int) or not isinstance(last, int | None):
+        return "all", size
+    first += size if first < 0 else 0
+    if reader.name == "select":
+        return _nearest_end(first, first + 1, size)
+    if reader.name == "narrow":
+        length = reader.argument(3, "length")
+        return _nearest_end(first, first + length, size) if isinstance(length, int) else ("all", size)
+    last = size if last is None else last
+    return _nearest_end(first, min(size, last + size if last < 0 else last), size)
+
+
+def _nearest_end(first: int, last: int, size: int) -> tuple[str, int]:
+    return ("start", last) if last <= size - first else ("end", size - first)

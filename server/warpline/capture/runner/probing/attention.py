@@ -11,6 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ....wire.probing import Question
 from .pair import Pair
+from .products import LOWER
 from .tensors import leaf, made, with_gradients
 
 
@@ -63,13 +64,15 @@ def fused_attention(question: Question, device: str) -> Pair:
 
     Options, one of: "causal" (a causal mask as a tensor becomes ``is_causal=True``), "no-heads" (three
     dimensions become four), "broadcast" (inputs are expanded to equal sizes), "switched-off" (the math
-    implementation, though a fused kernel could run). "mask": there is another mask besides.
+    implementation, though a fused kernel could run), or the precision to go to ("bf16", "fp16"; the result
+    comes back as it was). "mask": there is another mask besides.
     """
     inputs = [leaf(made(one, device), question) for one in question.tensors]
     rows, columns = inputs[0].shape[-2], inputs[1].shape[-2]
     options = question.options
     lower = torch.ones(rows, columns, dtype=torch.bool, device=device).tril()
     mask = lower if "mask" in options or "causal" in options else None
+    half = next((LOWER[word] for word in options if word in LOWER), None)
 
     def before(q: Any, k: Any, v: Any) -> Any:
         if "switched-off" in options:
@@ -80,6 +83,9 @@ def fused_attention(question: Question, device: str) -> Pair:
     def after(q: Any, k: Any, v: Any) -> Any:
         if "causal" in options:
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if half is not None:
+            found = F.scaled_dot_product_attention(q.to(half), k.to(half), v.to(half), attn_mask=mask)
+            return found.to(q.dtype)
         if "no-heads" in options:
             q, k, v = q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)
             return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).squeeze(1)
@@ -88,7 +94,9 @@ def fused_attention(question: Question, device: str) -> Pair:
             q, k, v = (one.expand(*sizes, -1, -1) for one in (q, k, v))
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
-    return Pair(with_gradients(question, before, inputs), with_gradients(question, after, inputs))
+    return Pair(
+        with_gradients(question, before, inputs), with_gradients(question, after, inputs), tolerance=half
+    )
 
 
 KINDS: Dict[str, Callable[[Question, str], Pair]] = {
