@@ -333,6 +333,12 @@ loss = model(ids).loss  #> cost step_ms=90 device_ms=90 recompute_ms=20
             4,
             "train = True\\nif train:\\n    model.train()\\nloss",
         ),
+        (  # What else the flag decides is for the checkpoints, too.
+            "class Config:\\n    save: bool = True\\nif Config.save:\\n    model.config.use_cache = False\\n"
+            "    model.enable_input_require_grads()\\n    model.gradient_checkpointing_enable()",
+            2,
+            "class Config:\\n    save: bool = False\\nif Config.save:\\n    model.config.use_cache",
+        ),
         ("model.gradient_checkpointing_enable() or print()", 1, ""),
     ],
 )

@@ -14,6 +14,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
 from warpline.rulekit.holders import argument, beside, literal_at
 from warpline.rulekit.literals import written_for
+from warpline.rulekit.origins import overridden
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.frameworks import HALVES, Construction, Setting
@@ -78,7 +79,7 @@ def setting_fix(
     if setting.without and setting.without in source.text:
         raise Refused(f"`{setting.without.rstrip('(')}` in this file does not go with it")
     if setting.undo:
-        return _without(context, source, call, setting.title)
+        return _without(context, source, call, setting)
     if setting.instead:
         return _instead(context, site, source, call, setting)
     changes = Changes(context)
@@ -108,13 +109,17 @@ def _makes(site: Site, one: Construction) -> bool:
     return facts_of(Framework, site).construction == one.key
 
 
-def _without(context: Context, source: Source, call: cst.Call, title: str) -> Fix:
+def _without(context: Context, source: Source, call: cst.Call, setting: Setting) -> Fix:
     """The edit by which ``call``, whose result is not used, does not run. Raises Refused."""
-    conditions = [one for one in source.ancestors(call) if isinstance(one, cst.If)]
+    title, own = setting.title, (call, *source.ancestors(call))
+    conditions = [one for one in own if isinstance(one, cst.If)]
     # A flag that decides more than this, as whether to train at all, stays.
-    alone = bool(conditions) and all(len(one.body.body) == 1 for one in conditions)
+    others = [
+        each for one in conditions for each in one.body.body if not any(each is around for around in own)
+    ]
+    alone = bool(conditions) and all(_serves(each, setting.beside) for each in others)
     switch = switch_of(context, source, call) if alone else None
-    if switch is not None and switch.on:
+    if switch is not None and switch.on and overridden(context, switch.flag) is None:
         return turned(switch.flag).fix(title, "unsafe")
     edits = Edits(source)
     try:
@@ -122,6 +127,18 @@ def _without(context: Context, source: Source, call: cst.Call, title: str) -> Fi
     except Refused as reason:
         raise Refused(f"{reason}: leave `{source.code(call.func)}` out by hand") from None
     return edits.fix(title, "unsafe")
+
+
+def _serves(statement: cst.CSTNode, names: tuple[str, ...]) -> bool:
+    """Whether all that a statement does is one call of these methods, or to set one of these attributes."""
+    only = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    for one in only:
+        target = one.value.func if isinstance(one, cst.Expr) and isinstance(one.value, cst.Call) else None
+        if isinstance(one, cst.Assign) and len(one.targets) == 1:
+            target = one.targets[0].target
+        if not isinstance(target, cst.Attribute) or target.attr.value not in names:
+            return False
+    return bool(only)
 
 
 def _instead(context: Context, site: Site, source: Source, call: cst.Call, setting: Setting) -> Fix:

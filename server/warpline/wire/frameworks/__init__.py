@@ -27,6 +27,7 @@ class Setting:
     not. ``lines``: statements below the construction, with ``{made}`` for the name that it was given and
     ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.
     ``undo``: the call itself is what to do without: its statement goes, or the flag by which it runs.
+    ``beside``: methods and attributes that only serve such a call: the flag may decide these too.
     ``instead``: what to call on the same object in its place, if the device has room for all its weights.
     ``written``: (name, value) as a script may write it on an object that the call is made of. The only such
     place is edited, unless the call itself passes the argument.
@@ -53,6 +54,7 @@ class Setting:
     lines: tuple[str, ...] = ()
     call: str = ""
     undo: bool = False
+    beside: tuple[str, ...] = ()
     instead: str = ""
     written: tuple[tuple[str, object], ...] = ()
 

@@ -183,7 +183,17 @@ CONSTRUCTIONS = (
         "transformers.modeling_utils",
         "PreTrainedModel",
         ("transformers", "peft"),
-        (Setting("needless-checkpointing", {}, "Keep the activations", first=True, undo=True),),
+        (
+            Setting(
+                "needless-checkpointing",
+                {},
+                "Keep the activations",
+                first=True,
+                undo=True,
+                # Inputs ask for gradients so that checkpoints of a frozen model have any.
+                beside=("enable_input_require_grads", "use_cache"),
+            ),
+        ),
         method="gradient_checkpointing_enable",
         called=("gradient_checkpointing_enable",),
     ),
