@@ -11,6 +11,7 @@ from warpline.model.change import Scale
 from warpline.model.profile import Crossing
 from warpline.rulekit import Context, Draft
 from warpline.rules.graph_break import GraphBreak
+from warpline.rules.unfused_elementwise import UnfusedElementwise
 from warpline.text.edits import apply
 from warpline.wire.run import CompiledKernel
 
@@ -78,3 +79,50 @@ def test_the_first_sentence_of_the_reason_is_told(reason: str, told: str) -> Non
     facts = replace(example.profile.facts, compile_events=(said,))
     (draft,) = GraphBreak().find(Context(replace(example.profile, facts=facts), texts(example)))
     assert told in draft.message
+
+
+LOOP = """\
+#> steps step_ms=20
+import torch
+
+@torch.compile
+def advance(depth, flow):
+    for _ in range(4):
+        speed = (9.81 * depth).sqrt() + (flow / depth).abs()
+        #^ cost device_ms=9 calls=4; kernel elementwise_kernel count=20 device_ms=9
+        step = 0.4 / speed.max().item()
+        #^ cost device_ms=1 idle_ms=0.01 calls=4; kernel reduce_kernel count=4 device_ms=1
+        #^ event graph_break reason="{reason}"
+        depth = depth - step * (flow.roll(-1) - flow.roll(1)) / 2
+        #^ cost device_ms=9 calls=4; kernel elementwise_kernel count=12 device_ms=6
+        #^ kernel at::native::roll_cuda_kernel<float> count=8 device_ms=3
+    return depth
+"""
+
+
+def test_a_function_that_is_not_compiled_could_be_fused() -> None:
+    example = read_example(LOOP.format(reason="-"))
+    (event,) = example.profile.facts.compile_events
+    said = replace(
+        event,
+        reason="Failed to handle graph break gracefully. Skipping the function and falling back to eager.\n\n"
+        "Unsupported Tensor.item() call. A hint.",
+    )
+    facts = replace(example.profile.facts, compile_events=(said,))
+    context = Context(replace(example.profile, facts=facts), texts(example))
+    (draft,) = GraphBreak().find(context)
+    assert (
+        "(Unsupported Tensor.item() call), after which it cannot go on: none of `advance` is compiled"
+        in draft.message
+    )
+    assert "take 19.0 ms (95 %)" in draft.message
+    assert "a tensor of one number" in draft.message
+    assert not list(UnfusedElementwise().find(context))
+
+
+def test_a_function_of_which_a_part_was_compiled_has_only_the_wait() -> None:
+    example = read_example(LOOP.format(reason="call to builtin print"))
+    kernel = CompiledKernel("triton_poi_fused_sqrt_0", ((FILE, 7, "advance"),), False, 0, "0/0")
+    facts = replace(example.profile.facts, compiled_kernels=(kernel,))
+    (draft,) = GraphBreak().find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert "cannot go on" not in draft.message

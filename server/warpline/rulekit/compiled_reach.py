@@ -13,6 +13,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import COMPILED, is_product
 from warpline.rulekit.terms import function_at
 from warpline.syntax.source import Source
+from warpline.wire.run import CompileEvent
 
 #: Turns of a loop up to which a function is compiled.
 MOST_TURNS = figures.bound("turns-compiled")
@@ -52,6 +53,24 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
         if cost.syncs > 0 and _in_loop(source, function, cost.line):
             return cost.line
     return None
+
+
+def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> CompileEvent | None:
+    """The graph break for which torch.compile compiled nothing of the function: it cannot go
+    on after a break within a loop, for one."""
+    first, last = (line for line, _ in source.span(function))
+    if any(
+        file == source.path and first <= line <= last
+        for kernel in context.profile.facts.compiled_kernels
+        for file, line, _ in kernel.lines
+    ):
+        return None
+    own = (
+        event
+        for event in context.profile.facts.compile_events
+        if event.kind == "graph_break" and event.file == source.path
+    )
+    return next((event for event in own if function_at(source, event.line) is function), None)
 
 
 def unrolled(context: Context, source: Source, function: cst.FunctionDef) -> bool:

@@ -10,6 +10,9 @@ from warpline.model.profile import Kernel, LineCost
 from warpline.rulekit.graph import Passes
 from warpline.rulekit.kernels import is_pointwise, is_product
 
+#: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
+_PASSES = 3
+
 
 @dataclass(frozen=True)
 class Run:
@@ -54,6 +57,11 @@ class Run:
         places = tuple(cost.place for cost in self.costs)
         # Only what follows one another in the trace is merged where products lie between.
         return RemoveLaunches(places, keep=1.0) if self.products else Fuse(places)
+
+
+def chains(costs: Sequence[LineCost], recorded: Mapping[tuple[str, int], Passes] | None) -> list[Run]:
+    """The runs of ``costs``, given in the order in which they run, with enough passes to fuse."""
+    return [run for run in runs_of(costs, recorded) if run.passes >= _PASSES]
 
 
 def runs_of(costs: Sequence[LineCost], recorded: Mapping[tuple[str, int], Passes] | None) -> Iterator[Run]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-#: Elementwise, reducing and normalising kernels of torch: each reads and writes whole tensors and
-#: computes little.
+#: Elementwise, reducing and normalising kernels of torch, and those that move numbers to places that follow
+#: from their own: each reads and writes whole tensors and computes little.
 _POINTWISE = re.compile(
     r"elementwise_kernel|reduce_kernel|CatArrayBatchedCopy|indexSelect|index_elementwise|fused_dropout"
     r"|layer_norm|GammaBeta|softmax|SoftMax|batch_norm|bn_(fw|bw)_"
+    r"|roll_cuda_kernel|triu_tril_kernel|reflection_pad\w*_out_kernel|upsample_(nearest|bilinear)\w*_out_"
 )
 #: Operators that compute much with each number they read: nothing is fused across them.
 _PRODUCTS = re.compile(

@@ -6,7 +6,8 @@ Finds graph breaks that Dynamo reported, with Dynamo's reason, at lines or in fu
 measurable part of the step, or over which much data goes: what the compiled code before the break made, and
 only the compiled code after it read, as the allocator's record tells. That is told where Inductor's own
 kernels are all that runs on both sides, so that it could fuse them. What a backward pass reads has to be
-written anyway, and does not count. The fix moves printing and logging out of the compiled code.
+written anyway, and does not count. Where nothing of the function with the break was compiled, its elementwise
+and reduction kernels count, which nothing fuses. The fix moves printing and logging out of the compiled code.
 
 ## Why is this slow
 
@@ -38,6 +39,31 @@ def forward(x, w):
         print("shape", h.shape)
     return h.relu()
 ```
+
+## Example
+
+A break in a loop:
+
+```python
+#> steps step_ms=20
+import torch
+
+@torch.compile
+def advance(depth, flow):
+    for _ in range(4):
+        speed = (9.81 * depth).sqrt() + (flow / depth).abs()
+        #^ cost device_ms=9 calls=4; kernel elementwise_kernel count=20 device_ms=9
+        step = 0.4 / speed.max().item()
+        #^ found; cost device_ms=1 calls=4; kernel reduce_kernel count=4 device_ms=1
+        #^ event graph_break reason="Unsupported Tensor.item() call"
+        depth = depth - step * (flow.roll(-1) - flow.roll(1)) / 2
+        #^ cost device_ms=9 calls=4; kernel elementwise_kernel count=20 device_ms=9
+    return depth
+```
+
+## Use instead
+
+`0.4 / speed.max()`: the arithmetic goes on with a tensor of one number, and nothing waits.
 
 ## Near misses
 
@@ -76,16 +102,27 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import RemoveLaunches, Scale
+from warpline.model.change import CompiledCalls, Fuse, RemoveLaunches, Scale, Together
 from warpline.model.profile import Crossing
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, size
+from warpline.rulekit.compiled_reach import calls_of, skipped_at
+from warpline.rulekit.compiling import compiled_lines
+from warpline.rulekit.fusible import chains, passes_ms
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.terms import function_at
 from warpline.wire.run import CompileEvent
 
-#: How torch's messages begin from 2.13 on, before the reason.
-_TRYING = re.compile(r"Encountered graph break when attempting to trace [^\n]*\n+")
+#: How torch's messages begin, before the reason: from 2.13 on, and where a whole function is not compiled.
+_TRYING = re.compile(
+    r"(Failed to handle graph break gracefully\.[^\n]*\n+)?"
+    r"(Encountered graph break when attempting to trace [^\n]*\n+)?"
+)
+#: What to do where the value of a tensor is read in a function that is not compiled.
+_KEPT = (
+    "let the value stay on the device: without the `float()` or `.item()`, arithmetic goes on with a tensor "
+    "of one number. Only a shape, a condition or a text needs the number itself"
+)
 
 
 class GraphBreak(Rule):
@@ -96,6 +133,10 @@ class GraphBreak(Rule):
         for event in context.profile.facts.compile_events:
             if event.kind != "graph_break":
                 continue
+            skipped = _skipped(context, event)
+            if skipped is not None:
+                yield skipped
+                continue
             spent, crossing = _lost_ms(context, event), crossings.get(event.place)
             if crossing is not None and crossing.moved_ms > spent:
                 draft = _crossed(context, event, crossing)
@@ -103,6 +144,49 @@ class GraphBreak(Rule):
                 draft = _waited(context, event, spent)
             if draft is not None:
                 yield draft
+
+
+def _skipped(context: Context, event: CompileEvent) -> Draft | None:
+    """What could be fused in a function that is not compiled because of the break."""
+    source = context.source(event.file)
+    function = function_at(source, event.line)
+    if function is None or not context.can("kernels") or skipped_at(context, source, function) is not event:
+        return None
+    (first, _), (last, _) = source.span(function)
+    ran = compiled_lines(context)
+    costs = [
+        cost
+        for cost in context.costs_within(event.file, first, last)
+        if cost.kernels and cost.place not in ran and function_at(source, cost.line) is function
+    ]
+    runs = chains(sorted(costs, key=lambda cost: cost.line), None)
+    kernels = [kernel for run in runs for kernel in run.kernels]
+    spent = passes_ms(runs)
+    if not kernels or not context.matters(spent):
+        return None
+    places = tuple(cost.place for run in runs for cost in run.costs)
+    return context.draft(
+        event.place,
+        f"Graph break of torch.compile{_reason(event)}, after which it cannot go on: none of "
+        f"`{function.name.value}` is compiled. The elementwise and reduction kernels there, {{calls}}, take "
+        "{spent} ({share}), and would be fused into a few.",
+        {
+            **context.spent("elementwise kernels", spent),
+            "calls": count("elementwise kernels", round(sum(one.count for one in kernels)), "per step"),
+            "breaks": count("graph breaks reported", event.count, "breaks"),
+        },
+        cost_ms=spent,
+        saving_ms=max(0.0, spent - max(kernel.device_ms for kernel in kernels)),
+        # At least what each line makes is fused: that a whole function becomes one kernel is seldom so.
+        change=Together(
+            (
+                *(run.change for run in runs if run.products),
+                *(Fuse((cost.place,)) for run in runs if not run.products for cost in run.costs),
+                CompiledCalls(places, calls_of(context, source, function)),
+            )
+        ),
+        fixes=[_KEPT if "Tensor.item()" in event.reason else partial(_fix, source, event.line)],
+    )
 
 
 def _waited(context: Context, event: CompileEvent, spent: float) -> Draft | None:

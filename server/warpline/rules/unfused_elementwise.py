@@ -174,6 +174,7 @@ from warpline.rulekit.compiled_reach import (
     in_order,
     reached_ms,
     runs_compiled,
+    skipped_at,
     unrolled,
     written_out,
 )
@@ -188,7 +189,7 @@ from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
 from warpline.rulekit.formulas.norm import norm
-from warpline.rulekit.fusible import Run, passes_ms, runs_of
+from warpline.rulekit.fusible import Run, chains, passes_ms
 from warpline.rulekit.graph import FAMILIES, Passes, matched, passes
 from warpline.rulekit.inference import steps
 from warpline.rulekit.kernels import is_product
@@ -201,8 +202,6 @@ from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Statement
 from warpline.wire.probing import COMPILED
 
-#: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
-_PASSES = 3
 _WORTH_COMPILING = 5.0  # percent of the step: what saves less is a hint
 #: Percent of the step from which on a CPU compiles for a trial, which takes it seconds.
 _MUCH_ON_A_CPU = 10.0
@@ -234,7 +233,7 @@ class UnfusedElementwise(Rule):
             if _around(context, source, function, costs):
                 continue
             inside = in_order(context, costs)
-            runs = _chains([one for one in inside if one.place not in told], recorded)
+            runs = chains([one for one in inside if one.place not in told], recorded)
             spent = Spent((cost for run in runs for cost in run.costs), partial(_passing_ms, recorded))
             if context.share(spent.total) >= _MUCH_ON_A_CPU:
                 found.append((source, function, costs, spent))
@@ -275,12 +274,14 @@ class UnfusedElementwise(Rule):
         recorded = passes(context)
         for (source, function), costs in _by_function(context).items():
             untold = [cost for cost in costs if cost.place not in told]
-            runs = _chains(sorted(untold, key=lambda cost: cost.line), recorded)
+            runs = chains(sorted(untold, key=lambda cost: cost.line), recorded)
             kernels = [kernel for run in runs for kernel in run.kernels]
             together = [cost for run in runs for cost in run.costs if run.has_passes(cost)]
             spent = passes_ms(runs)
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
+            if skipped_at(context, source, function) is not None:
+                continue  # it is compiled already, for nothing: graph-break
             step = next((one for one in steps(context) if source.inside(one.backward, function)), None)
             nothing = compiled_for_nothing(context, step)
             if step is not None and nothing is None and is_compiled(context):
@@ -299,7 +300,7 @@ class UnfusedElementwise(Rule):
             idle = rest = 0.0
             if step is None and broken is None:
                 inside = in_order(context, costs)
-                runs = _chains([one for one in inside if one.place not in told], recorded)
+                runs = chains([one for one in inside if one.place not in told], recorded)
                 kernels = [kernel for run in runs for kernel in run.kernels]
                 spent = passes_ms(runs)
                 if not kernels or not context.matters(spent):
@@ -313,7 +314,7 @@ class UnfusedElementwise(Rule):
                 change = Replace(
                     COMPILED,
                     whole,
-                    _compiled(_chains(inside, recorded), calls),
+                    _compiled(chains(inside, recorded), calls),
                     ("", str(round(calls))),
                 )
             elif broken is None:
@@ -380,11 +381,6 @@ def _lines_in(context: Context, source: Source, function: cst.FunctionDef) -> li
     begun = source.line(function.body.body[0])
     costs = context.costs_within(source.path, begun, source.span(function)[1][0])
     return [cost for cost in costs if function_at(source, cost.line) is function]
-
-
-def _chains(costs: Sequence[LineCost], recorded: Mapping[tuple[str, int], Passes] | None) -> list[Run]:
-    """The runs of ``costs``, given in the order in which they run, with enough passes to fuse."""
-    return [run for run in runs_of(costs, recorded) if run.passes >= _PASSES]
 
 
 def _compiled(runs: Sequence[Run], calls: float) -> Change:
