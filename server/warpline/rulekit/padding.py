@@ -13,6 +13,8 @@ from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.sites import Loader, facts_of
 
 _FILLS = ("zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full", "new_empty")
+#: Calls that put rows in an order.
+_SHUFFLES = ("permutation", "randperm", "shuffle", "argsort")
 
 
 def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
@@ -27,6 +29,48 @@ def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
         ran = {cost.place for cost in context.profile.lines if not is_forward(function_of(cost))}
         found = _filling(context, ran, columns)
     return min(found) if len(found) == 1 else None
+
+
+def loaded_at(context: Context) -> tuple[str, int] | None:
+    """The line that decides how much padding the batches of the only loader that a step uses have, where rows
+    are padded to the longest of their batch: the order that a sampler of the script's own takes them in, or
+    where they are filled up. None where neither is found."""
+    used = [site for site in context.sites("loader") if site.uses]
+    if len(used) != 1:
+        return None
+    given = {one.name: one.value for one in used[0].arguments if one.passed}
+    for name in ("batch_sampler", "sampler"):
+        ordered = _orders(context, str(given.get(name)))
+        if len(ordered) == 1:
+            return ordered.pop()
+    loader = facts_of(Loader, used[0])
+    file, line = loader.collate_file, loader.collate_line
+    source = context.source(file if file is not None and file in context.profile.sources else "")
+    function = source.statement_at(line) if line else None
+    if not isinstance(function, cst.FunctionDef):
+        return None
+    filled = [
+        source.line(call)
+        for call in source.nodes(cst.Call, within=function)
+        if source.is_named(call.func, "pad_sequence")
+        or (source.is_named(call.func, *_FILLS) and len([arg for arg in call.args if not arg.keyword]) > 1)
+    ]
+    return (source.path, min(filled)) if filled else None
+
+
+def _orders(context: Context, kind: str) -> set[tuple[str, int]]:
+    """Where the methods of the script's class ``kind`` make an order of rows."""
+    found = set()
+    for file in context.profile.sources:
+        text = context.text(file)
+        if text is None or f"class {kind}" not in text:
+            continue
+        source = context.source(file)
+        for made in source.nodes(cst.ClassDef):
+            if made.name.value == kind:
+                calls = source.nodes(cst.Call, within=made)
+                found |= {source.place(call) for call in calls if source.is_named(call.func, *_SHUFFLES)}
+    return found
 
 
 def _filling(
