@@ -83,17 +83,26 @@ def starved_ms(context: Context, site: Site) -> float:
     """What of ``waited_ms`` too few workers can be to blame for: nothing where they keep up with steps that
     do not wait, by the time that a batch takes one of them (waits for a processor left out: more workers
     would have to wait too), or where that time is unknown."""
-    workers, present = context.profile.facts.workers, facts_of(Loader, site).num_workers or 0
+    present = facts_of(Loader, site).num_workers or 0
     wait = waited_ms(context, site)
-    if workers is None:
+    if context.profile.facts.workers is None:
         if present and context.share(wait) >= WAITS_PERCENT:
             context.note(
                 "steps wait for loader workers, but the time that a worker needs for a batch is unknown"
             )
         return 0.0
+    return 0.0 if _keep_up(context, site, wait) else wait
+
+
+def _keep_up(context: Context, site: Site, waited_ms: float) -> bool:
+    """Whether workers keep up with steps that do not wait, by the time that a batch takes one of them, its
+    waits for a processor left out."""
+    workers, present = context.profile.facts.workers, facts_of(Loader, site).num_workers or 0
+    if workers is None:
+        return True
     batches = max(1.0, sum(cost.calls for cost in context.costs(site.uses)))
     own_ms = workers.batch_ms - workers.queued_ms
-    return wait if batches * own_ms >= present * (context.step_ms - wait) else 0.0
+    return batches * own_ms < present * (context.step_ms - waited_ms)
 
 
 def start_ms(context: Context, site: Site) -> float | None:
@@ -122,7 +131,8 @@ def begins_again(context: Context, site: Site) -> bool:
 
 
 def keeping_up_ms(context: Context, site: Site) -> float | None:
-    """The most of a step that workers need for its batch, one after another; None if that was not recorded.
+    """The most of a step that it can wait for what the workers do: a batch, which each of them makes in turn,
+    and where they keep up with the steps only the share of the first one of an epoch. None if unknown.
 
     A longer wait is for something else than what they do: they start again, or the machine is busy.
     """
@@ -130,7 +140,10 @@ def keeping_up_ms(context: Context, site: Site) -> float | None:
     if workers is None or not loader.num_workers:
         return None
     epoch = loader.batches_per_epoch or loader.batches_seen
-    return workers.batch_ms * (1 / loader.num_workers + (1 / epoch if epoch else 0.0))
+    first_ms = workers.batch_ms / epoch if epoch else 0.0
+    if _keep_up(context, site, waited_ms(context, site)):
+        return first_ms
+    return workers.batch_ms / loader.num_workers + first_ms
 
 
 def launching_share(context: Context) -> float:
