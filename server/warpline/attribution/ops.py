@@ -12,10 +12,9 @@ from warpline.attribution.accounting import Account
 from warpline.attribution.flops import bytes_of, flops_of
 from warpline.attribution.place import PHASES, Placed
 from warpline.attribution.scene import Scene
-from warpline.model.profile import Op
+from warpline.model.profile import MOST_OPS_A_LINE, Op
 from warpline.trace.columns import OP, Bools, Floats, Ints, Trace, take
 
-MOST_OPS_A_LINE = 96
 DENSE = 2  # places for each row, up to which a table is quicker than sorting
 
 

@@ -78,6 +78,10 @@ class Op:
         return next(kinds, None)
 
 
+#: Operators that are kept of a line, the costliest first; those of one name, phase and shapes are one.
+MOST_OPS_A_LINE = 96
+
+
 @dataclass(frozen=True, slots=True)
 class LineCost(Placed):
     file: str

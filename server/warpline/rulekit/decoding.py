@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
@@ -12,7 +12,7 @@ import libcst as cst
 from warpline.model.profile import Op
 from warpline.rulekit.calling import callers, function_of, is_forward
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph import Graph, graph_of
+from warpline.rulekit.graph import Graph, Node, graph_of
 from warpline.rulekit.growing import LEAST_LENGTHS, grows
 
 #: Attention as one operator, and the position of ``is_causal`` among its arguments.
@@ -33,7 +33,7 @@ _DEPTH = 4  # modules inside modules
 
 @dataclass(frozen=True, slots=True)
 class Growing:
-    lengths: tuple[int, ...]  # of the sequence, one after the other
+    lengths: tuple[int, ...]  # of the sequence
     places: tuple[tuple[str, int, str], ...]  # file, line and function of the attention
 
     @property
@@ -57,21 +57,40 @@ def growing(context: Context) -> Growing | None:
             if length is not None and op.phase in lengths:
                 lengths[op.phase].add(length)
                 places[cost.file, cost.line, cost.function] = None
-    found = tuple(sorted(lengths["forward"]))
+    graph = graph_of(context.profile.facts.dataflow)
+    in_order = _one_after_the_other(graph)
+    found = in_order or tuple(sorted(lengths["forward"]))
     if len(found) < LEAST_LENGTHS or len(lengths["backward"]) >= LEAST_LENGTHS:
         return None
     grown = Growing(found, tuple(places))
-    # Not all operators of a line are recorded: some lengths of the captured steps may be missing.
+    # Not all operators of a line are kept: some lengths of the captured steps may be missing.
     most = grown.piece * max(len(found) - 1, len(context.profile.manifest.captured) - 1)
     if found[-1] - found[0] > most or (grown.piece != 1 and not _joined(context)):
         return None
-    return grown if _is_causal(graph_of(context.profile.facts.dataflow)) else None
+    return grown if _is_causal(graph) else None
+
+
+def _one_after_the_other(graph: Graph) -> tuple[int, ...]:
+    """The lengths of the recorded step's attention, where each is longer than the one before by the same
+    piece, until it begins again; empty where that is not so, or a step is one length."""
+    lengths = [length for node in graph.nodes if (length := _length_at(graph, node)) is not None]
+    apart = {after - before for before, after in pairwise(lengths)} - {0}
+    if len(set(lengths)) < LEAST_LENGTHS or sum(one > 0 for one in apart) != 1:
+        return ()
+    return tuple(sorted(set(lengths)))
+
+
+def _length_at(graph: Graph, node: Node) -> int | None:
+    return _length_of(node.name, [graph.shape(value) for value in node.inputs])
 
 
 def _length(op: Op) -> int | None:
+    return _length_of(op.name.removeprefix("aten::"), op.shapes)
+
+
+def _length_of(name: str, inputs: Iterable[tuple[int, ...]]) -> int | None:
     """Positions of self-attention; None for another operator, and where the key is longer than the query."""
-    name = op.name.removeprefix("aten::")
-    shapes = [shape for shape in op.shapes if shape]
+    shapes = [shape for shape in inputs if shape]
     if name.startswith(("scaled_dot_product_attention", "_scaled_dot_product")):
         same = (
             len(shapes) >= 2 and min(len(shapes[0]), len(shapes[1])) >= 3 and shapes[0][-2] == shapes[1][-2]

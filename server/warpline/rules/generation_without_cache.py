@@ -99,9 +99,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.profile import LineCost
+from warpline.model.profile import MOST_OPS_A_LINE, LineCost
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.decoding import Growing, growing, loop_call
+from warpline.rulekit.growing import LEAST_LENGTHS
 from warpline.rulekit.saving import Spent
 
 
@@ -140,5 +141,9 @@ def _growing_ms(found: Growing, cost: LineCost) -> float:
     sizes: dict[str, set[tuple[tuple[int, ...], ...]]] = {}
     for op in cost.ops:
         sizes.setdefault(op.name, set()).add(op.shapes)
-    own = [op for op in cost.ops if op.phase == "forward" and len(sizes[op.name]) >= len(found.lengths)]
-    return min(sum(op.device_ms for op in own), cost.device_ms)
+    # Of many shapes only the costliest are kept, some of each operator: they stand for the others.
+    whole = len(cost.ops) < MOST_OPS_A_LINE
+    least = len(found.lengths) if whole else LEAST_LENGTHS
+    own = sum(op.device_ms for op in cost.ops if op.phase == "forward" and len(sizes[op.name]) >= least)
+    kept = sum(op.device_ms for op in cost.ops)
+    return min(own, cost.device_ms) if whole or not kept else cost.device_ms * own / kept
