@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from warpline.rulekit.calling import callers
+from warpline.rulekit.calling import callers, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.constants import READS, VIEWS
 from warpline.rulekit.graph.graph import Graph, Node
@@ -20,7 +20,8 @@ _DEPTH = 4  # functions that only call such functions
 
 def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence[Part]) -> FileLine | None:
     """The line to take out of the step: the call of the function that computes nothing but ``nodes`` where
-    one line calls it, else the line of ``own`` that takes longest.
+    one line calls it, else the line of ``own`` that takes longest. Also that where a module's ``forward``
+    computes it of the module's buffers alone: another buffer replaces it.
 
     None where a name on that line is counted by the loop around it, so the next step has another value.
     """
@@ -38,6 +39,8 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
     constant = {node.index for node in nodes}
     for _ in range(_DEPTH):
         if not _computes_nothing_else(graph, place[0], function, constant):
+            return place
+        if is_forward((place[0], function)) and _of_buffers(graph, nodes):
             return place
         found = _callers(context, place[0], function)
         if any(_counts(caller.source, caller.call) for caller in found):
@@ -57,6 +60,12 @@ def _computes_nothing_else(graph: Graph, file: str, function: str, constant: set
     return function not in ("<module>", "") and all(
         node.index in constant or node.name in VIEWS | READS for node in nodes
     )
+
+
+def _of_buffers(graph: Graph, nodes: Sequence[Node]) -> bool:
+    """Whether all that ``nodes`` read from before the step are buffers of modules."""
+    read = {value for node in nodes for value in node.inputs if value not in graph.producer}
+    return bool(read) and read <= set(graph.flow.buffers)
 
 
 @dataclass(frozen=True, slots=True)

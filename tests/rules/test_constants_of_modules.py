@@ -1,0 +1,54 @@
+"""constant-rebuilt in a module that is called for a constant: one of its own, or of what it is given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.annotated import FILE, read_example, texts
+from warpline.rulekit import Context
+from warpline.rules.constant_rebuilt import ConstantRebuilt
+
+SCRIPT = """\
+import torch
+
+class Walks(torch.nn.Module):
+    def forward(self, weights):
+        walk = {read}.softmax(1)
+        #^ cost step_ms=1 device_ms=1 forward_ms=1; tensor %9 shape=[8192,8192] {kind}
+        #^ node aten._softmax.default function=Walks.forward args=[%9,1,False] shape=[8192,8192]
+        return walk @ walk
+        #^ cost step_ms=4 device_ms=4 forward_ms=4
+        #^ node aten.mm.default function=Walks.forward args=[%0,%0] shape=[8192,8192]
+
+for x in batches:
+    walks = supports({given})  #> cost step_ms=0.1
+    hops = walks @ x
+    #^ cost step_ms=9 device_ms=9 forward_ms=9; node aten.mm.default args=[%1,%8] shape=[8192,512]
+    train(hops)  #> cost device_ms=30
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "kind", "line"),
+    [
+        ("self.weights", "", "buffer=true", "return walk @ walk"),
+        ("weights", "weights", "", "walks = supports(weights)"),
+        ("self.weights", "", "parameter=true", "walks = supports()"),
+    ],
+)
+def test_what_a_module_computes_of_its_buffers_is_kept_there(
+    read: str, given: str, kind: str, line: str
+) -> None:
+    example = read_example(SCRIPT.format(read=read, given=given, kind=kind))
+    called = ((FILE, "Walks.forward"),)
+    lines = [
+        replace(cost, called=called if "supports" in example.text.splitlines()[cost.line - 1] else ())
+        for cost in example.profile.lines
+    ]
+    facts = example.profile.facts
+    facts = replace(facts, dataflow=replace(facts.dataflow, again=(0, 1)))
+    profile = replace(example.profile, lines=tuple(lines), facts=facts)
+    (draft,) = ConstantRebuilt().find(Context(profile, texts(example)))
+    assert example.text.splitlines()[draft.line - 1].strip() == line
