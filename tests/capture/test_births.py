@@ -158,6 +158,54 @@ settings.json:3 optimizer.momentum
 settings.json:4 module.bias
 """,
     },
+    "text that the script reads": {
+        "config.py": """\
+from types import SimpleNamespace
+
+def read(text):
+    lines = (line.split("#")[0].split(":") for line in text.strip().splitlines())
+    return {name.strip(): eval(value) for name, value in lines}
+
+SECTIONS = ('''
+batch_size: 16  # loader.batch_size
+num_workers: 0  # loader.num_workers
+''', '''lr: 0.1  # optimizer.lr
+momentum: 0.9  # optimizer.momentum
+''')
+OTHER = '''
+batch_size: 16
+epochs: 9
+'''
+loader, optimizer = map(read, SECTIONS)
+optimizer = SimpleNamespace(**optimizer)
+other = read(OTHER)
+module = read('''
+in_features: 8
+out_features: 4
+bias: False  # module.bias
+''')
+"""
+    },
+    "JSON in the script": {
+        "config.py": """\
+import json
+
+settings = json.loads('''
+{"loader": {"batch_size": 16,
+            "num_workers": 0},
+ "optimizer": {"lr": 0.1, "momentum": 0.9}, "module":
+    {"in_features": 8, "out_features": 4, "bias": false}}
+''')
+loader, optimizer, module = settings["loader"], settings["optimizer"], settings["module"]
+""",
+        "expected": """\
+config.py:4 loader.batch_size
+config.py:5 loader.num_workers
+config.py:6 optimizer.lr
+config.py:6 optimizer.momentum
+config.py:7 module.bias
+""",
+    },
 }
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import FILE, read_example, texts
 from warpline.model.change import LoaderWorkers
-from warpline.rulekit import Context
+from warpline.rulekit import Context, Draft
 from warpline.rules.loader_without_workers import LoaderWithoutWorkers
 from warpline.rules.loader_workers_restart import LoaderWorkersRestart
+from warpline.text.edits import apply
+from warpline.wire.births import Argument, Holder
 
 CODE = """\
 import argparse
@@ -173,3 +176,56 @@ def test_libraries_that_loading_calls_have_threads_of_their_own(
         assert draft.change.workers == workers
     taken = cores > 1 and not workers
     assert ("keeps" in draft.message and not draft.fixes) == taken
+
+
+IN_A_TEXT = """\
+SETTINGS = '''
+clips: 96
+{written}
+'''
+conf = parse(SETTINGS)
+loader = DataLoader(dataset, num_workers=conf["workers"]{more})
+#^ site loader num_workers=0 batches_per_epoch=500
+for batch in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader
+    train(batch)  #> cost device_ms=10
+"""
+
+
+def in_a_text(written: str, more: str = "") -> tuple[str, Draft]:
+    example = read_example(IN_A_TEXT.format(written=written, more=more))
+    (site,) = example.profile.facts.sites
+    column = written.index(":") + 2
+    held = Holder("text", FILE, 3, column, "workers")
+    arguments = (
+        Argument("num_workers", 0, holder=held),
+        Argument("persistent_workers", False, passed=False),
+    )
+    facts = replace(example.profile.facts, sites=(replace(site, arguments=arguments),))
+    (draft,) = LoaderWithoutWorkers().find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert draft.line == 3
+    return example.text, draft
+
+
+@pytest.mark.parametrize(
+    ("written", "fixed"),
+    [("workers: 0  # of 16", "workers: 9  # of 16"), ("more: 0, workers: 0", "more: 9, workers: 0")],
+)
+def test_a_number_in_a_text_is_changed_there(written: str, fixed: str) -> None:
+    text, draft = in_a_text(written)
+    changed = apply(text, draft.fixes[0].edits)
+    workers = re.search(r"persistent_workers=(.*)\)", changed)
+    assert workers is not None and workers[1] == 'conf["workers"] > 0'
+    number = re.search(r"num_workers=(\d+) is enough", draft.message)
+    assert number is not None
+    assert fixed.replace("9", number[1]) in changed
+
+
+def test_what_the_call_unpacks_may_have_the_other_argument() -> None:
+    text, draft = in_a_text("workers: 0", ", **extra")
+    assert "persistent_workers" not in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize("written", ["workers: 04", "workers: none"])
+def test_a_text_that_changed_since_is_left(written: str) -> None:
+    _, draft = in_a_text(written)
+    assert not draft.fixes

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.holders import argument, beside, by_hand, holder, literal_at, switch_at
+from warpline.rulekit.holders import argument, beside, by_hand, holder, in_text_at, literal_at, switch_at
 from warpline.rulekit.origins import Origin, mapping, overridden, unpacked_origin
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
@@ -45,7 +45,10 @@ class Changes:
             if switch is not None:
                 self.of(switch[0]).set_argument(switch[1], "default", code)
                 return
-            where, node = literal_at(self.context, held, found.value)
+            if held.kind == "text":
+                where, node, code = in_text_at(self.context, held, found.value, code)
+            else:
+                where, node = literal_at(self.context, held, found.value)
             self.of(where).replace(node, code)
             self.last = where, node
         elif found is not None and not found.passed and self.last is not None:

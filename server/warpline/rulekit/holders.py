@@ -3,6 +3,7 @@ description."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import libcst as cst
@@ -39,6 +40,7 @@ def words(holder: Holder) -> str:
         "default": f"the default of {name}",
         "variable": name,
         "entry": f"the entry {name}",
+        "text": f"the entry {name}",
         "field": f"the field {name}",
         "option": f"the option {name}",
         "command line": f"{name} on the command line",
@@ -79,6 +81,29 @@ def literal_at(context: Context, holder: Holder, value: object) -> tuple[Source,
     if holder.kind not in _LITERALS or not chosen:
         raise Refused(f"the value is no longer in {Path(holder.file).name}")
     return source, chosen[0]
+
+
+def in_text_at(
+    context: Context, holder: Holder, value: object, code: str
+) -> tuple[Source, cst.BaseExpression, str]:
+    """The string that has the value in it as an entry, and its text with ``code`` instead. Only whole numbers
+    are written in the same way whatever reads them. Raises Refused."""
+    source, old = context.source(holder.file), str(value)
+    if not source.text or holder.line > len(source.lines):
+        raise Refused(f"the value is in {Path(holder.file).name}, which cannot be read")
+    if type(value) is not int or not code.isdigit():
+        raise Refused(f"change `{holder.name}` in that text by hand")
+    begin = (holder.line, holder.column)
+    for node in source.at(holder.line, cst.SimpleString):
+        start, end = source.span(node)
+        after = (holder.line, holder.column + len(old))
+        if (
+            start < begin
+            and after < end
+            and re.match(rf"{old}(?![\w.])", source.lines[holder.line - 1][begin[1] :])
+        ):
+            return source, node, source.slice(start, begin) + code + source.slice(after, end)
+    raise Refused(f"the value is no longer in {Path(holder.file).name}")
 
 
 def switch_at(context: Context, holder: Holder) -> tuple[Source, cst.Call] | None:

@@ -31,6 +31,7 @@ class Holder(Placed):
     - ``"option"``: the default of a command-line option (its ``add_argument``)
     - ``"command line"``: a word of the command line; the place is the option's ``add_argument``
     - ``"file"``: a line of a YAML, JSON or TOML file
+    - ``"text"``: an entry of a text of several lines in the script, which its own code reads
     - ``"environment"``: an environment variable; the place is the line that reads it
     - ``"computed"``: an expression that is not a literal and could not be followed further
 

@@ -126,17 +126,26 @@ class Loaded:
             elif action.default is value or same(value, action.default):
                 yield option, None
 
-    def places(self, name: str, value: Any, holder: Any) -> List[Tuple[int, str, int, bool]]:
+    def places(
+        self,
+        name: str,
+        value: Any,
+        holder: Any,
+        literal: Callable[[str], Optional[Tuple[str, int]]] = lambda text: None,
+    ) -> List[Tuple[int, str, int, bool]]:
         """Lines of files that give ``name`` the ``value``: (likeness, path, line, whether ``holder`` is the
-        very object that was read); ``holder`` is the mapping or object that has it now, or None."""
+        very object that was read); ``holder`` is the mapping or object that has it now, or None; ``literal``:
+        where a text begins that stands in the script."""
         found = []
         for result, path, kind, text in self.read:
             for keys, owner in _having(result, name, value):
                 likeness = _likeness(owner, holder) if holder is not None else 0
-                place = path or _file_with(text, kind)
+                place, first = path, 1
+                if not place:
+                    place, first = literal(text) or (_file_with(text, kind), 1)
                 line = line_of(text, kind, keys) if place else 0
                 if line:
-                    found.append((likeness, place, line, owner is holder))
+                    found.append((likeness, place, first + line - 1, owner is holder))
         return found
 
 

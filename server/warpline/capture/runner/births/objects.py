@@ -11,6 +11,7 @@ from .mappings import subscript
 from .peek import UNKNOWN, own_attributes
 from .scopes import Scope
 from .syntax import FUNCTIONS, File, dotted, literal, same
+from .written import in_texts, line_of_text
 
 if TYPE_CHECKING:
     from .follow import Follow
@@ -201,8 +202,9 @@ class Objects:
                         when = scopes.when(file, node)
                         if when is not None:
                             found.append((likeness, when, kind, file.path, *file.place_of(expression)))
+        found += in_texts(scopes, name, value, holder)
         same_object = False
-        for likeness, path, line, identical in self.follow.loaded.places(name, value, holder):
+        for likeness, path, line, identical in self.follow.loaded.places(name, value, holder, self._literal):
             same_object = same_object or identical
             found.append((likeness, 0, "file", path, line, -1))
         if not found:
@@ -210,6 +212,9 @@ class Objects:
         _, _, kind, path, line, column = max(found, key=lambda entry: entry[:2])
         by = "identity" if same_object and kind == "file" else "value"
         return {"kind": kind, "file": path, "line": line, "column": column, "name": name, "by": by}
+
+    def _literal(self, text: str) -> Optional[Tuple[str, int]]:
+        return line_of_text(self.follow.scopes, text)
 
 
 def _first(entry: Any) -> Any:
