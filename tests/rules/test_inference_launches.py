@@ -73,3 +73,54 @@ def test_what_the_model_does_not_launch_is_not_promised() -> None:
 def test_of_several_models_or_one_made_elsewhere_nothing_is_said(site: str) -> None:
     _, (draft,) = found(site=site)
     assert draft.change is None
+
+
+PLANNED = """\
+#> steps step_ms=40 device_busy_percent=20
+class Dynamics(nn.Module):
+    def forward(self, s):
+        return self.b(self.a(s))  #> cost step_ms=36 device_ms=6 idle_ms=30 cpu_ms=36 launches=900 calls=385
+
+def plan(model, s):
+    for _ in range(384):
+        s = model(s)  #> cost step_ms=1 idle_ms=1 cpu_ms=1 calls=384
+    return s
+
+{made}
+for _ in range(600):
+    state = real(plan(learned, state))  #> cost step_ms=1 cpu_ms=1 calls=1
+"""
+TWO = """\
+learned = Dynamics().cuda()
+#^ site module type=__main__.Dynamics
+real = Dynamics().cuda()
+#^ site module type=__main__.Dynamics"""
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (
+            "learned, real = Dynamics(), Dynamics()  #> site module type=__main__.Dynamics count=2",
+            "s = model(s)",
+        ),
+        (TWO, "s = model(s)"),
+        ("learned = real = Dynamics()  #> site module type=__main__.Dynamics", "learned = real = Dynamics()"),
+    ],
+)
+def test_of_two_models_of_a_class_it_is_the_one_that_a_line_calls_most(made: str, line: str) -> None:
+    example = read_example(PLANNED.format(made=made))
+    text = example.text.splitlines()
+    forward, planned = (FILE, "Dynamics.forward"), (FILE, "plan")
+    roles = {
+        "return": ("Dynamics.forward", ()),
+        "s = mo": ("plan", (forward,)),
+        "state ": ("<module>", (planned, forward)),
+    }
+    lines = []
+    for cost in example.profile.lines:
+        function, called = roles[text[cost.line - 1].strip()[:6]]
+        lines.append(replace(cost, function=function, called=called))
+    context = Context(replace(example.profile, lines=tuple(lines)), texts(example))
+    (draft,) = LaunchBound().find(context)
+    assert text[draft.line - 1].strip() == line
