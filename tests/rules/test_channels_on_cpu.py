@@ -9,6 +9,7 @@ from warpline.diagnosis import Diagnosis, diagnose
 from warpline.model.change import Change, Replace
 from warpline.model.profile import Profile
 from warpline.model.report import Basis, Predicted
+from warpline.text.edits import apply
 
 TRAINED = """\
 #> device kind={device}; steps step_ms=20
@@ -108,3 +109,29 @@ def test_one_that_is_converted_already_is_left_alone() -> None:
     ]
     assert one.fixes == ()
     assert "already" in one.message
+
+
+@pytest.mark.parametrize(
+    ("back", "after", "fixed"),
+    [
+        ("spots.train()", "", "return spots.train().to(memory_format=torch.channels_last)"),
+        ('spots.to("cpu")', "", 'return spots.to("cpu", memory_format=torch.channels_last)'),
+        ("spots", "", "spots = make()\nspots.to(memory_format=torch.channels_last)"),
+        (
+            "spots.train()",
+            "spots.to(device)",
+            "spots.to(device)\nspots.to(memory_format=torch.channels_last)",
+        ),
+        ("spots.parts()", "", "spots = make()\nspots.to(memory_format=torch.channels_last)"),
+    ],
+)
+def test_a_function_that_finishes_the_model(back: str, after: str, fixed: str) -> None:
+    code = trained(before=f"def make():\n    spots = Spots()\n    return {back}\n")
+    code = code.replace("\nspots = Spots()\n", f"\nspots = make()\n{after}\n")
+    (one,) = [one for one in told(code).findings if one.rule == "channels-first-conv"]
+    text = read_example(code).text
+    changed = apply(text, one.fixes[0].edits)
+    assert fixed in changed
+    assert text.splitlines()[one.line - 1].strip() in fixed.splitlines()[0].replace(
+        ".to(memory_format=torch.channels_last)", ""
+    ).replace(", memory_format=torch.channels_last", "")

@@ -11,9 +11,11 @@ import libcst as cst
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, computes
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement
+from warpline.syntax.source import Source, Statement, is_method
 
 _BUILTINS = frozenset(vars(builtins))
+#: Methods of a module that return it.
+_RETURN_IT = ("to", "cuda", "cpu", "train", "eval", "requires_grad_", "bfloat16", "half", "float")
 #: How a loss is called; a critic is a model.
 _LOSS = re.compile("loss|crit(?!ic)")
 
@@ -212,6 +214,16 @@ def model_made(step: TrainingStep, name: str) -> Statement | None:
         if moved and source.line(statement) > source.line(found) and step.ran(statement):
             found = statement
     return found
+
+
+def finished_in(step: TrainingStep, name: str) -> cst.Call | None:
+    """The method by which a function of this file returns the model that it makes, as in ``return
+    net.to(device)``; None where the model is no such function's, or is moved after that."""
+    made = model_made(step, name)
+    assigned = step.source.nodes(cst.Assign, within=made) if made is not None else []
+    value = _given(step.source, assigned[0], name) if len(assigned) == 1 else None
+    back = step.source.returned(value) if value is not None else None
+    return back if isinstance(back, cst.Call) and is_method(back, *_RETURN_IT) and step.ran(back) else None
 
 
 def is_torchs(step: TrainingStep, name: str) -> bool:

@@ -49,6 +49,48 @@ for images, labels in loader:
     optimizer.step()
 ```
 
+## Example
+
+A function that makes the model and moves it:
+
+```python
+import torch
+
+def build(device):
+    net = ResNet()
+    return net.to(device)
+    #^ found
+
+model = build("cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+        #^ cost device_ms=30
+        #^ op aten::convolution device_ms=25 shapes=[[8,64,8,8]] dtypes=c10::Half strides=[[4096,64,8,1]]
+        #^ kernel nchwToNhwcKernel count=100 device_ms=6
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+def build(device):
+    net = ResNet()
+    return net.to(device, memory_format=torch.channels_last)
+
+model = build("cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+    loss.backward()
+    optimizer.step()
+```
+
 ## Near misses
 
 Channels last already:
@@ -105,6 +147,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import libcst as cst
+
 from warpline.model import costs
 from warpline.model.change import Change, ChannelsLast, Replace, Scale
 from warpline.model.kernel_name import turns_layout
@@ -115,9 +159,16 @@ from warpline.rulekit.calling import model_born
 from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions, network_places
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.inference import steps
-from warpline.rulekit.model_lines import about_model, below_its_making, model_place
+from warpline.rulekit.model_lines import (
+    about_model,
+    below_its_making,
+    finished_in,
+    model_place,
+    trained,
+)
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
+from warpline.syntax.source import is_method
 from warpline.wire.precision import HALF
 
 #: Percent of the step that convolutions take on a CPU before another layout is tried.
@@ -192,9 +243,16 @@ class ChannelsFirstConv(Rule):
 
 def _place(context: Context, step: TrainingStep | None, hottest: LineCost) -> tuple[str, int]:
     if step is not None:
-        return model_place(step)
+        finished = _finished(step)
+        return model_place(step) if finished is None else step.source.place(finished)
     born = model_born(context, hottest)
     return born.place if born is not None else hottest.place
+
+
+def _finished(step: TrainingStep) -> cst.Call | None:
+    """Where the function that makes the model moves it, or sets its mode, as it returns it."""
+    name, layer = trained(step)
+    return finished_in(step, name) if name is not None and layer is None else None
 
 
 def _change(context: Context, spent: Spent, turned: bool, slower: float) -> Change:
@@ -239,6 +297,13 @@ def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
         return _fix_made(context, hottest)
     edits = Edits(step.source)
     name = edits.add_import("torch.channels_last", "import torch")
+    finished = _finished(step)
+    if finished is not None:
+        if is_method(finished, "to"):
+            edits.set_argument(finished, "memory_format", name)
+        else:
+            edits.replace(finished, f"{step.source.code(finished)}.to(memory_format={name})")
+        return edits.fix(_TITLE, "unsafe")
     about_model(step, edits, f"{{model}}.to(memory_format={name})")
     return edits.fix(_TITLE, "unsafe")
 
