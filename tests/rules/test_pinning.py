@@ -85,7 +85,7 @@ def test_attributes_that_cannot_be_assigned_are_left_to_a_person(facts: str) -> 
 def test_what_is_made_of_a_pinned_batch_is_told_where_it_is_copied() -> None:
     text, draft = found(kind="tuple", facts="")
     assert "batch.x.to" in line(text, draft)
-    assert "made of them on the host afterwards" in draft.message
+    assert "made on the host after that" in draft.message
     assert not draft.fixes
 
 

@@ -267,8 +267,8 @@ def _fix(
         raise Refused(
             "the loader pins, but its batches are of a type without a `pin_memory` method"
             if loader.batch_type is None
-            else "the loader pins its batches, but this copies what was made of them on the host afterwards: "
-            "copy first, and compute on the device"
+            else "the loader pins its batches, but what is copied here was made on the host after that: "
+            "copy the batch as it is, and compute on the device"
         )
     own = [place for place in places if not _by_library(context, place)]
     asked = never_wait(context, own)
