@@ -109,18 +109,36 @@ real = Dynamics().cuda()
     ],
 )
 def test_of_two_models_of_a_class_it_is_the_one_that_a_line_calls_most(made: str, line: str) -> None:
+    text, draft = planned(made)
+    assert text[draft.line - 1].strip() == line
+
+
+@pytest.mark.parametrize(
+    ("flags", "waits", "graph"),
+    [("grad_enabled_in_step=false", 0, True), ("grad_enabled_in_step=true", 0, False),
+     ("grad_enabled_in_step=false", 1, False)],
+)  # fmt: skip
+def test_what_computes_no_gradients_and_never_waits_may_be_replayed(
+    flags: str, waits: int, graph: bool
+) -> None:
+    _, draft = planned(f"{TWO}\n#> flags {flags}", waits)
+    assert not draft.fixes
+    assert ("CUDA graph" in draft.message) == graph
+
+
+def planned(made: str, waits: int = 0) -> tuple[list[str], Draft]:
     example = read_example(PLANNED.format(made=made))
     text = example.text.splitlines()
-    forward, planned = (FILE, "Dynamics.forward"), (FILE, "plan")
+    forward, plan = (FILE, "Dynamics.forward"), (FILE, "plan")
     roles = {
         "return": ("Dynamics.forward", ()),
         "s = mo": ("plan", (forward,)),
-        "state ": ("<module>", (planned, forward)),
+        "state ": ("<module>", (plan, forward)),
     }
     lines = []
     for cost in example.profile.lines:
         function, called = roles[text[cost.line - 1].strip()[:6]]
-        lines.append(replace(cost, function=function, called=called))
+        lines.append(replace(cost, function=function, called=called, syncs=float(waits)))
     context = Context(replace(example.profile, lines=tuple(lines)), texts(example))
     (draft,) = LaunchBound().find(context)
-    assert text[draft.line - 1].strip() == line
+    return text, draft

@@ -330,6 +330,11 @@ _CONSTANTS = (
     " The model also makes tensors of one number on the host, which takes {made}: compiled code makes "
     "them on the device."
 )
+_BY_HAND = (
+    "no model was found that the step calls and that could be compiled by one line: compile what it calls, a "
+    "model by its `compile()` or a function by `torch.compile`, or record it once as a CUDA graph "
+    "(`torch.cuda.graph`) and replay that, as the step computes no gradients and never waits for the device"
+)
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
 
@@ -375,6 +380,8 @@ class LaunchBound(Rule):
         elif compiled is not None:
             place = compiled.place
         places = idle.places
+        if not every and compiled is None and aim.place is None and _replayable(context):
+            stopped = stopped or _BY_HAND
         if compiled is not None:
             stopped = regions_overwritten(context, every)
         # Else nothing would be compiled, or launched as a CUDA graph.
@@ -405,6 +412,12 @@ class LaunchBound(Rule):
             alternative=graphs if promised and aim.graphs else None,
             hides=Scale(places, host=0.0),
         )
+
+
+def _replayable(context: Context) -> bool:
+    """Whether a step computes no gradients, and nothing in it waits for the device."""
+    waits = any(cost.syncs > 0 or cost.sync_ms > 0 for cost in context.profile.lines)
+    return context.profile.facts.flags.grad_enabled_in_step is False and context.on_gpu and not waits
 
 
 def _changes(
