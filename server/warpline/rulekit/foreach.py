@@ -1,0 +1,575 @@
+"""The edit that makes a loop of updates of tensors one call of ``torch._foreach_*`` for each operation.
+
+The loop stays, up to its arithmetic, and only collects the tensors. All tensors then get the first operation
+before any gets the second. That gives the same numbers where no round touches what another one changes, and
+the recorded step has to show that: it has the same operators for each round, and which tensors they changed.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph import graph_around
+from warpline.rulekit.graph.constants import VIEWS
+from warpline.rulekit.graph.graph import Graph, Node, Ref
+from warpline.rulekit.terms import descend
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source
+from warpline.text.lines import lines_of
+from warpline.wire.dataflow import DIRECT
+
+#: The operators that have a form for lists since torch 2.1, and what they are given: "L" a list, "N" a number
+#: for all tensors, "B" either of these. A keyword for a number is allowed where one is named.
+_FORMS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "add": ("B", ("other",), "alpha"),
+    "sub": ("B", ("other",), "alpha"),
+    "mul": ("B", ("other",), ""),
+    "div": ("B", ("other",), ""),
+    "lerp": ("LB", ("end", "weight"), ""),
+    "addcmul": ("LL", ("tensor1", "tensor2"), "value"),
+    "addcdiv": ("LL", ("tensor1", "tensor2"), "value"),
+    "maximum": ("L", ("other",), ""),
+    "minimum": ("L", ("other",), ""),
+    "clamp_min": ("N", ("min",), ""),
+    "clamp_max": ("N", ("max",), ""),
+    "pow": ("N", ("exponent",), ""),
+    "copy": ("L", ("src",), "non_blocking"),
+    **dict.fromkeys(("sqrt", "sign", "abs", "neg", "exp", "log", "reciprocal", "zero"), ("", (), "")),
+}
+#: Without a form that makes a new tensor.
+_IN_PLACE_ONLY = {"copy", "zero"}
+_OPERATORS: dict[type[cst.CSTNode], str] = {
+    cst.Add: "add", cst.Subtract: "sub", cst.Multiply: "mul", cst.Divide: "div", cst.Power: "pow",
+    cst.AddAssign: "add", cst.SubtractAssign: "sub", cst.MultiplyAssign: "mul", cst.DivideAssign: "div",
+}  # fmt: skip
+#: These round once, or not at all: the same in a kernel for lists. What multiplies and adds rounds once or
+#: twice, as the compiler of that kernel chose.
+_EXACT = {"mul", "copy", "zero", "sign", "abs", "neg", "maximum", "minimum", "clamp_min", "clamp_max", "sqrt"}
+_OF_NUMBERS = ("float", "int", "abs", "min", "max", "math.sqrt", "math.pow", "math.exp", "math.log")
+_FIRST_VERSION = (2, 1)
+_MAKES = {"zeros_like", "clone", "detach", "ones_like", "empty_like"}
+
+_OTHER = "the loop does something that has no form for lists of tensors: `{}`"
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An operation of each round: its name in the record, and how many of its arguments are tensors."""
+
+    name: str
+    tensors: int
+    alpha: bool
+    lines: range
+
+
+@dataclass
+class _Written:
+    """What the round after its beginning is written as, for lists."""
+
+    lists: dict[str, str] = field(default_factory=dict)  # code of a tensor of the round: its list's name
+    made: dict[str, str] = field(default_factory=dict)  # the round's own names for tensors: the lists' names
+    operations: list[_Operation] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    new: bool = False  # whether tensors are made
+
+
+def over_lists(context: Context, source: Source, line: int) -> Fix:
+    """One call for all tensors in place of each operation of the innermost loop at ``line``. Raises Refused
+    where that might give other numbers, or is no arithmetic on lists."""
+    statement = source.statement_at(line)
+    loops = source.loops_from(statement) if statement is not None else []
+    if not loops or not isinstance(loops[0], cst.For):
+        raise Refused(_ADVICE)
+    version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
+    if version < _FIRST_VERSION:
+        raise Refused("this version of torch has not all operations for lists of tensors")
+    return _Loop(source, loops[0]).fix(context)
+
+
+_ADVICE = (
+    "call `torch._foreach_lerp_`, `torch._foreach_mul_` and the like with lists of tensors, or use "
+    "`AveragedModel`, `clip_grad_norm_` or one of torch's optimizers"
+)
+
+
+class _Loop:
+    """A ``for`` statement: ``start`` finds a round's tensors, ``body`` is the arithmetic."""
+
+    def __init__(self, source: Source, loop: cst.For) -> None:
+        self.source, self.loop = source, loop
+        self.written = _Written()
+        self.module = ""
+        self.hint = "result"  # what the tensors that a statement makes are called
+        self.lines = range(0)  # of the statement
+        text = source.code(loop)
+        if (
+            loop.orelse is not None
+            or loop.asynchronous is not None
+            or '"""' in text
+            or "'''" in text
+            or not isinstance(loop.body, cst.IndentedBlock)
+        ):
+            raise Refused(_ADVICE)
+        self.names = {name.value for name in descend(loop.target, cst.Name)}
+        if any(True for _ in descend(loop.target, cst.Attribute, cst.Subscript, cst.StarredElement)):
+            raise Refused(_ADVICE)
+        self.taken = {name.value for name in source.nodes(cst.Name)}
+        statements = list(loop.body.body)
+        self.start: list[cst.BaseStatement] = []
+        while statements and self._finds(statements[0]):
+            self.start.append(statements.pop(0))
+        self.body = statements
+        if not self.body:
+            raise Refused(_ADVICE)
+
+    # -- the beginning of a round ---------------------------------------------------------------
+
+    def _finds(self, statement: cst.CSTNode) -> bool:
+        """Whether a statement only looks up what a round works on, or leaves the round out. The names that it
+        binds are the round's from then on."""
+        if isinstance(statement, cst.If):
+            if statement.orelse is not None or not self._asks(statement.test):
+                return False
+            inner = [
+                small
+                for line in statement.body.body
+                for small in (line.body if isinstance(line, cst.SimpleStatementLine) else (line,))
+            ]
+            return all(isinstance(one, cst.Continue) or self._begins(one) for one in inner)
+        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+            return False
+        assign = statement.body[0]
+        if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
+            return False
+        target, value = assign.targets[0].target, assign.value
+        pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]] = [(target, value)]
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+            if len(target.elements) != len(value.elements):
+                return False
+            pairs = [(one.value, two.value) for one, two in zip(target.elements, value.elements, strict=True)]
+        if not all(isinstance(one, cst.Name) and self._path(two) for one, two in pairs):
+            return False
+        self.names |= {name for one, two in pairs if self._own(two) for name in self._named(one)}
+        return True
+
+    def _asks(self, test: cst.BaseExpression) -> bool:
+        """Whether a condition calls nothing but ``len``: what a tensor holds is not asked."""
+        calls: Iterable[cst.Call] = descend(test, cst.Call)
+        return all(self.source.code(call.func) == "len" for call in calls)
+
+    def _begins(self, statement: cst.CSTNode) -> bool:
+        """Whether it gives a tensor's state its first value, made of that tensor alone."""
+        if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+            return False
+        if not isinstance(statement.targets[0].target, (cst.Subscript, cst.Attribute)):
+            return False
+        calls: Iterable[cst.Call] = descend(statement.value, cst.Call)
+        return self._own(statement.value) and all(
+            self.source.code(call.func).rpartition(".")[2] in _MAKES for call in calls
+        )
+
+    def _path(self, node: cst.CSTNode) -> bool:
+        """Names, attributes and entries: what is looked up and not computed."""
+        if isinstance(node, cst.Name):
+            return True
+        if isinstance(node, cst.Attribute):
+            return self._path(node.value)
+        if isinstance(node, cst.Subscript):
+            keys = [one.slice.value for one in node.slice if isinstance(one.slice, cst.Index)]
+            return len(keys) == len(node.slice) == 1 and self._path(node.value) and self._key(keys[0])
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and not node.args:
+            return node.func.attr.value == "detach" and self._path(node.func.value)
+        return False
+
+    def _key(self, node: cst.CSTNode) -> bool:
+        return isinstance(node, (cst.SimpleString, cst.Integer)) or self._path(node)
+
+    # -- its arithmetic -------------------------------------------------------------------------
+
+    def _own(self, node: cst.CSTNode) -> bool:
+        """Whether it is something else in each round."""
+        return bool(self._named(node) & (self.names | set(self.written.made)))
+
+    def _named(self, node: cst.CSTNode) -> set[str]:
+        return {name.value for name in descend(node, cst.Name) if self.source.is_value(name)}
+
+    def _number(self, node: cst.BaseExpression) -> str:
+        """An expression that is the same for all rounds and calls no code of the user's. Raises Refused."""
+        if self._own(node):
+            raise Refused("a number differs from tensor to tensor")
+        for one in descend(node, cst.BaseExpression):
+            if isinstance(one, cst.Call) and self.source.name(one.func) not in _OF_NUMBERS:
+                raise Refused(_OTHER.format(self.source.code(one)))
+            if isinstance(one, (cst.NamedExpr, cst.Lambda, cst.Await, cst.Yield)):
+                raise Refused(_OTHER.format(self.source.code(one)))
+        return self.source.code(node)
+
+    def _tensors(self, node: cst.BaseExpression, *, changes: bool = False) -> str | None:
+        """The code of a list of what ``node`` is in each round; None where it is no tensor of a round.
+        ``changes``: nothing is computed before it, so it may change tensors."""
+        if isinstance(node, cst.Name) and node.value in self.written.made:
+            return self.written.made[node.value]
+        if not self._own(node):
+            return None
+        if self._path(node):
+            if self._named(node) & set(self.written.made):
+                raise Refused(_OTHER.format(self.source.code(node)))
+            return self._list(node)
+        return self._computed(node, changes)
+
+    def _list(self, node: cst.BaseExpression) -> str:
+        """The name of the list that the loop makes of such tensors."""
+        code = self.source.code(node)
+        if code not in self.written.lists:
+            self.written.lists[code] = self._fresh(_word(self.source, node))
+        return self.written.lists[code]
+
+    def _fresh(self, word: str) -> str:
+        several = f"{word}_list" if word.endswith("s") else f"{word}s"
+        for name in (several, f"{word}_list", f"{word}_tensors", *(f"{word}s_{one}" for one in range(2, 9))):
+            if name not in self.taken and not keyword.iskeyword(name):
+                self.taken.add(name)
+                return name
+        raise Refused("there is no free name for a list of its tensors")
+
+    def _computed(self, node: cst.BaseExpression, changes: bool) -> str:
+        """The code that computes ``node`` for all rounds. What it changes in place is a line before."""
+        if isinstance(node, cst.BinaryOperation) and type(node.operator) in _OPERATORS:
+            name = _OPERATORS[type(node.operator)]
+            first, second = self._tensors(node.left), self._tensors(node.right)
+            if first is None and second is not None and name in ("add", "mul"):
+                return self._made(name, second, [(None, node.left)], "")
+            if first is not None:
+                return self._made(name, first, [(second, node.right)], "")
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+            first = self._tensors(node.expression)
+            if first is not None:
+                return self._made("neg", first, [], "")
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            return self._called(node, node.func, changes)
+        raise Refused(_OTHER.format(self.source.code(node)))
+
+    def _called(self, call: cst.Call, called: cst.Attribute, changes: bool) -> str:
+        name = called.attr.value
+        arguments = list(call.args)
+        if self.source.name(called).startswith("torch.") and self.source.name(called).count(".") == 1:
+            receiver = arguments.pop(0).value if arguments and arguments[0].keyword is None else None
+        else:
+            receiver = called.value
+        short = name.removesuffix("_")
+        first = self._tensors(receiver, changes=changes) if receiver is not None else None
+        in_place = name.endswith("_")
+        if (
+            first is None
+            or short not in _FORMS
+            or (in_place and not changes)
+            or any(arg.star for arg in arguments)
+        ):
+            raise Refused(_OTHER.format(self.source.code(call)))
+        _, names, number = _FORMS[short]
+        given: dict[str, cst.BaseExpression] = {}
+        for position, arg in enumerate(arguments):
+            key = arg.keyword.value if arg.keyword is not None else (*names, "")[min(position, len(names))]
+            if key not in (*names, number) or not key or key in given:
+                raise Refused(_OTHER.format(self.source.code(call)))
+            given[key] = arg.value
+        if any(key not in given for key in names):
+            raise Refused(_OTHER.format(self.source.code(call)))
+        extra = f", {number}={self._number(given[number])}" if number in given else ""
+        rest = [(self._tensors(given[key]), given[key]) for key in names]
+        return self._made(short, first, rest, extra, in_place=in_place)
+
+    def _made(
+        self,
+        name: str,
+        first: str,
+        rest: list[tuple[str | None, cst.BaseExpression]],
+        extra: str,
+        *,
+        in_place: bool = False,
+    ) -> str:
+        forms = _FORMS[name][0]
+        for (tensors, node), form in zip(rest, forms, strict=True):
+            if (form == "L" and tensors is None) or (form == "N" and tensors is not None):
+                raise Refused(_OTHER.format(self.source.code(node)))
+        lists = 1 + sum(tensors is not None for tensors, _ in rest)
+        if name in ("add", "sub") and extra and lists == 1:
+            raise Refused(_OTHER.format(self.source.code(rest[0][1])))
+        given = [tensors if tensors is not None else self._number(node) for tensors, node in rest]
+        self.written.operations.append(_Operation(name, lists, bool(extra), self.lines))
+        if in_place:
+            if not first.isidentifier():
+                first = self._held(first)
+            self.written.lines.append(self._call(f"{name}_", [first, *given], extra))
+            return first
+        if name in _IN_PLACE_ONLY:
+            raise Refused(_OTHER.format(name))
+        self.written.new = True
+        return self._call(name, [first, *given], extra)
+
+    def _call(self, name: str, arguments: list[str], extra: str) -> str:
+        return f"{self.module}._foreach_{name}({', '.join(arguments)}{extra})"
+
+    def _held(self, code: str) -> str:
+        """A name for the list that ``code`` makes."""
+        name = self._fresh(self.hint)
+        self.written.lines.append(f"{name} = {code}")
+        return name
+
+    def _statement(self, statement: cst.CSTNode) -> None:
+        start, end = self.source.span(statement)
+        self.hint, self.lines = "result", range(start[0], end[0] + 1)
+        small = (
+            statement.body[0]
+            if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+            else None
+        )
+        if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+            before = len(self.written.lines)
+            self._computed(small.value, changes=True)
+            if len(self.written.lines) == before:
+                raise Refused(_OTHER.format(self.source.code(small)))
+        elif isinstance(small, cst.AugAssign) and type(small.operator) in _OPERATORS:
+            name = _OPERATORS[type(small.operator)]
+            first = self._tensors(small.target)
+            if first is None:
+                raise Refused("a round needs what the one before computed")
+            second = self._tensors(small.value)
+            self._made(name, first, [(second, small.value)], "", in_place=True)
+        elif (
+            isinstance(small, cst.Assign)
+            and len(small.targets) == 1
+            and isinstance(small.targets[0].target, cst.Name)
+        ):
+            name = self.hint = small.targets[0].target.value
+            code = self._tensors(small.value, changes=True)
+            if code is None:
+                raise Refused(_OTHER.format(self.source.code(small)))
+            if not code.isidentifier():
+                known = self.written.made.get(name) or self.written.lists.get(name)
+                if known in [held for other, held in self.written.made.items() if other != name]:
+                    known = None
+                code, made = known or self._fresh(name), code
+                self.written.lines.append(f"{code} = {made}")
+            self.written.made[name] = code
+        else:
+            raise Refused(_OTHER.format(self.source.lines[start[0] - 1].strip()))
+
+    def _read_after(self, name: str) -> bool:
+        """Whether a name of the round's may be read where the loop has ended."""
+        scope = self.source.enclosing(self.loop, cst.FunctionDef) or self.source.module
+        return any(
+            one.value == name
+            and self.source.is_value(one)
+            and not self.source.inside(one, self.loop)
+            and not _binds(self.source, one, name)
+            for one in self.source.nodes(cst.Name, within=scope)
+        )
+
+    # -- the edit -------------------------------------------------------------------------------
+
+    def fix(self, context: Context) -> Fix:
+        source, loop = self.source, self.loop
+        edits = Edits(source)
+        self.module = edits.add_import("torch", "import torch")
+        block: list[str] = []
+        own = [*self.start, *self.body]
+        for statement in self.body:
+            before = len(self.written.lines)
+            self._statement(statement)
+            block += _comments(statement)
+            block += self.written.lines[before:]
+            note = _trailing(statement)
+            if note and len(self.written.lines) > before and statement is not own[-1]:
+                block[-1] += f"  {note}"
+        for name in self.written.made:
+            if self._read_after(name):
+                raise Refused(f"`{name}` is read after the loop")
+        operations = self.written.operations
+        _independent(context, source.path, operations)
+        first = source.line(self.body[0])
+        names = list(self.written.lists.values())
+        inner = source.indentation(source.line(own[0]))
+        outer = source.indentation(source.line(loop))
+        step = inner.removeprefix(outer)
+        at = (source.line(loop), len(outer))
+        end = (first - 1, len(source.lines[first - 2]))
+        head = lines_of(source.slice(at, end))
+        head = [head[0], *(text.removeprefix(outer) for text in head[1:])]
+        lead = [one.comment.value for one in _leading(self.body[0]) if one.comment is not None]
+        # Comments above the arithmetic go there with it.
+        while lead and head and head[-1].strip() == lead[-1]:
+            head.pop()
+            lead.pop()
+        while head and not head[-1].strip():
+            head.pop()
+        lines = [
+            f"{', '.join(names)} = {', '.join(['[]'] * len(names))}",
+            *head,
+            *(f"{step}{held}.append({code})" for code, held in self.written.lists.items()),
+            f"if {names[0]}:",
+            *(step + text for text in block),
+        ]
+        edits.replace_statement(loop, "\n".join(lines))
+        self._let_go(edits, block)
+        exact = all(
+            one.name in _EXACT or (one.name in ("add", "sub") and not one.alpha) for one in operations
+        )
+        safe = exact or not context.on_gpu
+        return edits.fix("Update all tensors of the loop with one call each", "safe" if safe else "unsafe")
+
+    def _let_go(self, edits: Edits, block: list[str]) -> None:
+        """Lists that are there for longer than the loop would keep gradients from being freed."""
+        source, loop = self.source, self.loop
+        scope = source.enclosing(loop, cst.FunctionDef)
+        after = [one for one in source.block(loop) if source.line(one) > source.line(loop)]
+        if scope is not None and source.parent(source.parent(loop) or loop) is scope and not after:
+            return
+        names = list(self.written.lists.values())
+        names += [
+            line.split(" = ")[0]
+            for line in block
+            if " = " in line and not line.startswith("#") and line.split(" = ")[0].isidentifier()
+        ]
+        edits.insert_after(loop, f"del {', '.join(dict.fromkeys(names))}")
+
+
+def _word(source: Source, node: cst.CSTNode) -> str:
+    """A name for what is looked up so: ``grad`` of ``p.grad.data``, ``mean`` of ``state["mean"]``."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return _word(source, node.func.value)
+    if isinstance(node, cst.Attribute):
+        return _word(source, node.value) if node.attr.value == "data" else node.attr.value
+    if isinstance(node, cst.Subscript):
+        index = node.slice[0].slice
+        key = source.literal(index.value) if isinstance(index, cst.Index) else None
+        return key if isinstance(key, str) and key.isidentifier() else _word(source, node.value)
+    return node.value if isinstance(node, cst.Name) else "value"
+
+
+def _binds(source: Source, name: cst.Name, text: str) -> bool:
+    """Whether another loop, comprehension or function around a name gives it its value, or it gets one."""
+    above = source.parent(name)
+    if isinstance(above, (cst.AssignTarget, cst.Param)):
+        return True
+    for outer in source.ancestors(name):
+        targets: list[cst.CSTNode] = []
+        if isinstance(outer, (cst.For, cst.CompFor)):
+            targets = [outer.target]
+        elif isinstance(outer, (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)):
+            inner: cst.CompFor | None = outer.for_in
+            while inner is not None:
+                targets.append(inner.target)
+                inner = inner.inner_for_in
+        elif isinstance(outer, (cst.Lambda, cst.FunctionDef)):
+            targets = [outer.params]
+        if any(one.value == text for target in targets for one in descend(target, cst.Name)):
+            return True
+    return False
+
+
+def _leading(statement: cst.CSTNode) -> list[cst.EmptyLine]:
+    return list(getattr(statement, "leading_lines", ()))
+
+
+def _comments(statement: cst.CSTNode) -> list[str]:
+    return [line.comment.value for line in _leading(statement) if line.comment is not None]
+
+
+def _trailing(statement: cst.CSTNode) -> str:
+    space = getattr(statement, "trailing_whitespace", None)
+    comment = getattr(space, "comment", None)
+    return str(comment.value) if comment is not None else ""
+
+
+# -- what the recorded step shows ---------------------------------------------------------------
+
+
+def _independent(context: Context, file: str, operations: list[_Operation]) -> None:
+    """Raises Refused unless the recorded step shows that the lines ran these operations in each round, with
+    the same numbers, and that no round touches a tensor that another one changes."""
+    graph = graph_around(context.profile.facts.dataflow)
+    if graph is None:
+        raise Refused("the operators of this step were not recorded, so tensors may be in its lists twice")
+    lines = {line for one in operations for line in one.lines}
+    ran = [node for node in graph.nodes if _at(graph, node, file) in lines]
+    computed = [node for node in ran if node.name not in VIEWS]
+    each = len(operations)
+    if not each or not computed or len(computed) % each:
+        raise Refused(_ADVICE)
+    numbers: dict[int, object] = {}
+    for at, node in enumerate(computed):
+        wanted = operations[at % each]
+        given = (*node.arguments, *node.named.values())
+        tensors = sum(isinstance(one, Ref) for one in given)
+        plain = [one for one in node.arguments if not isinstance(one, Ref)], node.named
+        if (
+            node.name != wanted.name
+            or tensors != wanted.tensors
+            or _at(graph, node, file) not in wanted.lines
+        ):
+            raise Refused(_ADVICE)
+        if numbers.setdefault(at % each, plain) != plain:
+            raise Refused("a number differs from tensor to tensor")
+    # What else computes meanwhile, such as a generator that the loop runs over, would run before all of it.
+    own, between = {node.index for node in ran}, range(computed[0].index, computed[-1].index)
+    if any(
+        node.index in between and node.index not in own and node.name not in VIEWS for node in graph.nodes
+    ):
+        raise Refused("something else is computed between its rounds")
+    root = _storages(graph)
+    touched: dict[int, set[int]] = {}
+    changed: set[int] = set()
+    for at, node in enumerate(computed):
+        for value in (*node.inputs, *node.outputs):
+            touched.setdefault(root(value), set()).add(at // each)
+        if graph.is_in_place(node):
+            changed.add(root(node.inputs[0]))
+    if any(len(touched[value]) > 1 for value in changed):
+        raise Refused("a tensor is in its lists twice, or a round needs what another one changes")
+    _fits(context, graph, [node for node in computed if not graph.is_in_place(node)])
+
+
+def _fits(context: Context, graph: Graph, made: list[Node]) -> None:
+    """Raises Refused where the device has no room for the tensors that were one by one's before."""
+    memory = context.profile.facts.memory
+    more = sum(graph.size(value) * _bytes(graph.dtype(value)) for node in made for value in node.outputs)
+    if memory.total_bytes and (memory.peak_bytes or 0) + more > memory.total_bytes:
+        raise Refused("the device has no room for what it computes of all tensors at once")
+
+
+def _bytes(dtype: str) -> int:
+    """The bytes of one entry: 4 for ``float32``."""
+    return int(re.sub(r"\D", "", dtype) or 8) // 8
+
+
+def _at(graph: Graph, node: Node, file: str) -> int:
+    """The line of the file that calls the operator itself; 0 for another file, or a function of a library."""
+    site = graph.site(node)
+    return site.line if site is not None and site.file == file and site.via == DIRECT else 0
+
+
+def _storages(graph: Graph) -> Callable[[int], int]:
+    """Gives for a value one that stands for its storage: views and changes in place share it."""
+    parents: dict[int, int] = {}
+
+    def root(value: int) -> int:
+        while (above := parents.get(value, value)) != value:
+            parents[value] = parents.get(above, above)
+            value = above
+        return value
+
+    for node in graph.nodes:
+        if node.inputs and (node.name in VIEWS or graph.is_in_place(node)):
+            for value in node.outputs:
+                one, other = root(node.inputs[0]), root(value)
+                if one != other:
+                    parents[other] = one
+    return root

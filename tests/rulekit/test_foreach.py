@@ -1,0 +1,290 @@
+"""Loops over tensors that become calls for all of them, recorded and run before and after the edit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from tests import samples
+from warpline.rulekit import Context
+from warpline.rulekit.foreach import over_lists
+from warpline.syntax.edits import Refused
+from warpline.text.edits import apply
+from warpline.wire.dataflow import Dataflow
+from warpline.wire.facts import Memory
+
+#: Three weights, with gradients and averages; ``step`` is what is recorded. `{loop}` is its body.
+SCRIPT = """\
+import math
+import torch
+from collections import defaultdict
+
+torch.manual_seed(0)
+params = [torch.randn(n, 3, requires_grad=True) for n in (2, 3, 4)]
+for p in params:
+    p.grad = torch.randn_like(p)
+averages = [torch.randn(n, 3) for n in (2, 3, 4)]
+flat = torch.randn(9)
+state = defaultdict(dict)
+lr, beta, decay, noise, group = 0.1, 0.9, 0.01, torch.randn(3), {{"lr": 0.2, "params": params}}
+scales = [0.5, 0.25, 0.125]
+{before}
+
+@torch.no_grad()
+def step():
+{loop}
+
+def seen():
+    kept = [one for p in params for one in (p, p.grad, *state[p].values()) if torch.is_tensor(one)]
+    return [one.detach().clone() for one in (*kept, *averages, flat)]
+"""
+
+
+def run(text: str, steps: int) -> list[torch.Tensor]:
+    names: dict[str, Any] = {}
+    exec(compile(text, "/example/loop.py", "exec"), names)
+    for _ in range(steps):
+        names["step"]()
+    found: list[torch.Tensor] = names["seen"]()
+    return found
+
+
+def recorded(path: Path) -> Dataflow:
+    """The second step: the first one may make the state."""
+    from warpline.capture.runner.dataflow.mode import Recording
+    from warpline.capture.runner.lines.names import QualifiedNames
+    from warpline.capture.runner.lines.userfiles import UserFiles
+
+    names: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    names["step"]()
+    sites: Any = SimpleNamespace(user_files=UserFiles([str(path.parent)], []), names=QualifiedNames())
+    recording = Recording(sites)
+    recording.start()
+    names["step"]()
+    return recording.stop(False)
+
+
+def _last(loop: str) -> str:
+    """The last line of the loop, without what comes after it."""
+    return [line for line in loop.splitlines() if line.startswith("    ")][-1]
+
+
+def edited(tmp_path: Path, loop: str, before: str = "", **facts: Any) -> tuple[str, str, str]:
+    """The script, what the edit makes of it, and how safe it is called."""
+    body = "\n".join(f"    {line}" for line in loop.strip().splitlines())
+    path = tmp_path / "loop.py"
+    path.write_text(text := SCRIPT.format(loop=body, before=before))
+    profile = samples.profile()
+    profile = replace(profile, facts=replace(profile.facts, dataflow=recorded(path), **facts))
+    context = Context(profile, lambda file: text if file == str(path) else None)
+    inner = next(number for number, line in enumerate(text.splitlines(), 1) if line == "    " + _last(loop))
+    fix = over_lists(context, context.source(str(path)), inner)
+    return text, apply(text, fix.edits), fix.applicability
+
+
+SAME = {
+    "average": """
+for mine, theirs in zip(averages, params):
+    mine.mul_(beta).add_(theirs.detach(), alpha=1 - beta)
+""",
+    "copied": """
+for mine, theirs in zip(averages, params):
+    mine.copy_(theirs.data)
+""",
+    "decayed": """
+for p in params:
+    p.data.mul_(1 - lr * decay)
+    p.data -= lr * p.grad
+""",
+    "left out": """
+for p in group["params"]:
+    if p.grad is None:
+        continue
+    d_p = p.grad.data
+    p.data.add_(d_p, alpha=-group["lr"])
+""",
+    "momentum": """
+for number, p in enumerate(params):
+    own = state[p]
+    if len(own) == 0:
+        own["mean"] = torch.zeros_like(p)
+        own["square"] = torch.zeros_like(p)
+    mean, square = own["mean"], own["square"]
+    # The means.
+    mean.mul_(beta).add_(p.grad, alpha=1 - beta)
+    square.mul_(beta).addcmul_(p.grad, p.grad, value=1 - beta)  # of squares
+    bottom = square.sqrt().add_(1e-8)
+    # The step.
+    p.addcdiv_(mean, bottom, value=-lr * math.sqrt(1 - beta))
+""",
+    "rebound": """
+for p in params:
+    grad = p.grad
+    grad = grad + decay * p
+    grad = grad.clamp_min(-0.5)
+    p.sub_(2 * grad / 3, alpha=lr)
+""",
+    "negated": """
+for p, mine in zip(params, averages):
+    update = -torch.sign(p.grad * 2)
+    mine += update
+    p.lerp_(mine, weight=beta)
+""",
+    "number of the round's own line": """
+for p in params:
+    rate = group["lr"]
+    p.mul_(rate)
+""",
+    "in a loop over groups": """
+for own in [group, {"lr": 0.3, "params": averages}]:
+    for p in own["params"]:
+        p.mul_(beta)
+""",
+}
+
+
+EXACT = {"copied", "decayed", "number of the round's own line", "in a loop over groups"}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_loop_over_lists_gives_the_same_numbers(tmp_path: Path, name: str) -> None:
+    text, after, applicability = edited(tmp_path, SAME[name])
+    assert "_foreach_" in after and "_.append" not in after
+    # What multiplies and adds may round once or twice in the kernel of a device.
+    assert (applicability == "safe") is (name in EXACT)
+    for one, other in zip(run(text, 3), run(after, 3), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_comments_stay_with_what_they_are_about(tmp_path: Path) -> None:
+    _, after, _ = edited(tmp_path, SAME["momentum"])
+    assert (
+        after[after.index("    if means:") : after.index("def seen")].rstrip()
+        == """\
+    if means:
+        # The means.
+        torch._foreach_mul_(means, beta)
+        torch._foreach_add_(means, grads, alpha=1 - beta)
+        torch._foreach_mul_(squares, beta)
+        torch._foreach_addcmul_(squares, grads, grads, value=1 - beta)  # of squares
+        bottoms = torch._foreach_sqrt(squares)
+        torch._foreach_add_(bottoms, 1e-8)
+        # The step.
+        torch._foreach_addcdiv_(ps, means, bottoms, value=-lr * math.sqrt(1 - beta))"""
+    )
+
+
+def test_lists_that_would_outlive_the_loop_are_let_go(tmp_path: Path) -> None:
+    loop = """
+for p, mine in zip(params, averages):
+    twice = p.grad * 2
+    mine.add_(twice)
+other = 1
+"""
+    text, after, _ = edited(tmp_path, loop)
+    assert "    del grads, mines, twices\n    other = 1\n" in after
+    assert all(map(torch.equal, run(text, 2), run(after, 2)))
+
+
+REFUSED = [
+    # A tensor is in its lists twice: it would be scaled twice before anything is added.
+    ("twice", """
+for mine, theirs in zip([*averages, averages[0]], [*params, params[0]]):
+    mine.mul_(beta).add_(theirs, alpha=1 - beta)
+"""),
+    ("twice", """
+for part in [flat[:6], flat[3:]]:
+    part.mul_(beta)
+    part.add_(1)
+"""),
+    ("what another one changes", """
+for mine, before in zip(averages[1:], averages):
+    mine.mul_(before[0])
+"""),
+    ("call `torch._foreach", """
+for p, scale in zip(params, scales):
+    p.mul_(scale)
+"""),
+    ("no form for lists", """
+for p in params:
+    p.mul_(1 / len(p))
+"""),
+    ("is read after", """
+for p in params:
+    update = p.grad * 2
+    p.add_(update)
+return update
+"""),
+    ("no form for lists", """
+for p in params:
+    p.add_(torch.randn_like(p))
+"""),
+    ("no form for lists", """
+for p in params:
+    p.mul_(2)
+    if p.sum() > 0:
+        p.mul_(2)
+"""),
+    ("no form for lists", """
+for p in params:
+    p.mul_(2)
+    p.grad = p.grad * 2
+"""),
+    ("no form for lists", """
+for p in params:
+    p.grad.mul_(p.mul_(2))
+"""),
+    ("no form for lists", """
+for p in params:
+    if p.sum() > 0:
+        continue
+    p.mul_(2)
+"""),
+    ("no form for lists", """
+for p in params:
+    p.add_(1)
+    break
+"""),
+    ("the one before", """
+for p in params:
+    lr += 1
+    p.mul_(2)
+"""),
+    ("call `torch._foreach", """
+for p in params:
+    p.add_(noise)
+"""),
+    ("something else is computed", """
+for mine, more in zip(averages, (p.detach() * averages[2].sum() for p in params)):
+    mine.add_(more)
+"""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reason", "loop"), REFUSED)
+def test_other_loops_are_left_alone(tmp_path: Path, reason: str, loop: str) -> None:
+    if "lr +=" in loop:
+        loop = f"global lr{loop}"
+    with pytest.raises(Refused, match=reason):
+        edited(tmp_path, loop)
+
+
+def test_no_lists_where_the_device_has_no_room_for_them(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="no room"):
+        edited(tmp_path, SAME["rebound"], memory=Memory(peak_bytes=9900.0, total_bytes=10000.0))
+
+
+def test_numbers_that_a_step_counter_gives_are_no_tensors(tmp_path: Path) -> None:
+    loop = """
+for p in params:
+    state[p]["step"] += 1
+    p.add_(1)
+"""
+    with pytest.raises(Refused):
+        edited(tmp_path, loop, before='for p in params:\n    state[p]["step"] = 0')
