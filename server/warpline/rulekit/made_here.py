@@ -60,8 +60,8 @@ class Made:
 
 
 def made_here(context: Context, source: Source, node: cst.BaseExpression) -> Made | None:
-    """The call of a function of torch's that creates what ``node`` is, where nothing but methods and numbers
-    stand in between, all of which work on a device; None where that is not so."""
+    """The call of a function of torch's that creates what ``node`` is, with nothing in between but numbers,
+    and methods that work on a device; None where that is not so."""
     exact, pinned, others = True, [], []
     current: cst.CSTNode = node
     while True:

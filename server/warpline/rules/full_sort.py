@@ -26,7 +26,36 @@ for vectors in loader:
 
 ## Use instead
 
-`scores.topk(100, dim=1).indices`.
+```python
+import torch
+
+def best(scores):
+    return torch.topk(scores, min(100, scores.shape[1]), dim=1).indices
+
+for vectors in loader:
+    show(best(vectors @ index.T))
+```
+
+## Example
+
+The first entries are read elsewhere, and how many is only known there:
+
+```python
+import torch
+
+def ranked(scores):
+    return scores.argsort(-1)
+    #^ found; cost step_ms=5 device_ms=5; op aten::sort device_ms=5 shapes=[[64,400000]]
+    #^ node aten.argsort.default args=[%9,-1] shape=[64,400000]
+
+for vectors in loader:
+    show(ranked(vectors @ index.T)[:, :number])
+    #^ cost device_ms=10; node aten.slice.Tensor args=[%0,1,0,100] shape=[64,100]
+```
+
+## Use instead
+
+`scores.topk(number, largest=False).indices`, with the number as an argument.
 
 ## Near misses
 
@@ -69,7 +98,9 @@ for scores in loader:
 
 ## Fix safety
 
-No edit is offered. Values are the same; of equal entries `topk` may take other ones.
+Safe where only values are read, without gradients. Unsafe for indices: of equal entries `topk` may take
+other ones. No edit is offered where how many are read is not known at the sort, where the last ones are
+read, which come in another order, and for stable sorts.
 
 ## References
 
@@ -79,12 +110,15 @@ No edit is offered. Values are the same; of equal entries `topk` may take other 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from warpline.model.profile import LineCost
-from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.graph import graph_around
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count
+from warpline.rulekit.graph import Graph, graph_around
 from warpline.rulekit.graph.sorts import SORTS, PartlyRead, partly_read
 from warpline.rulekit.saving import without
+from warpline.rulekit.topk import first_few
 
 
 class FullSort(Rule):
@@ -94,14 +128,14 @@ class FullSort(Rule):
         graph = graph_around(context.profile.facts.dataflow)
         if graph is None:
             return
-        by_line: dict[tuple[str, int], PartlyRead] = {}
+        by_line: dict[tuple[str, int], list[PartlyRead]] = {}
         for found in partly_read(graph):
             if (place := graph.place(found.node)) is not None:
-                by_line.setdefault(place, found)
+                by_line.setdefault(place, []).append(found)
         for cost in context.costs(by_line):
             spent = _sorting(cost)
             if context.matters(spent):
-                yield _draft(context, cost, by_line[cost.place], spent)
+                yield _draft(context, graph, cost, by_line[cost.place], spent)
 
 
 def _sorting(cost: LineCost) -> float:
@@ -111,8 +145,8 @@ def _sorting(cost: LineCost) -> float:
     return min(sum(own), cost.step_ms)
 
 
-def _draft(context: Context, cost: LineCost, found: PartlyRead, spent: float) -> Draft:
-    smallest = "" if found.largest else " and `largest=False`"
+def _draft(context: Context, graph: Graph, cost: LineCost, sorts: list[PartlyRead], spent: float) -> Draft:
+    found = sorts[0]
     return context.draft(
         cost.place,
         "{size} entries are sorted and only {read} are read. The sort takes {spent} a step ({share}).",
@@ -124,5 +158,14 @@ def _draft(context: Context, cost: LineCost, found: PartlyRead, spent: float) ->
         cost_ms=spent,
         # What `topk` takes instead was not tried.
         change=without(context, cost, spent),
-        fixes=[f"call `torch.topk` for as many entries as are read, with the same `dim`{smallest}"],
+        fixes=[partial(_fix, context, graph, cost, sorts)],
     )
+
+
+def _fix(context: Context, graph: Graph, cost: LineCost, sorts: list[PartlyRead]) -> Fix:
+    ran = [node for node in graph.nodes if node.name in SORTS and graph.place(node) == cost.place]
+    if len({(one.dim, one.largest) for one in sorts}) != 1 or len(ran) != len(sorts):
+        raise Refused(
+            "other calls of this line may read all entries: call `torch.topk` where only a few are read"
+        )
+    return first_few(context, graph, sorts[0])

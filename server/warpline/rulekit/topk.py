@@ -1,0 +1,293 @@
+"""The edit that selects the first few entries of a sort, in place of sorting all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph.graph import Graph
+from warpline.rulekit.graph.sorts import PartlyRead
+from warpline.rulekit.terms import descend
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import NOT_LITERAL, Source, called_name
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """A read of the first ``count`` entries (as code). ``node`` is all of it; ``whole``: from the first one;
+    ``fails``: it raises, too, where there are fewer entries."""
+
+    node: cst.BaseExpression
+    count: cst.BaseExpression
+    plus: int
+    whole: bool
+    fails: bool
+
+
+def first_few(context: Context, graph: Graph, found: PartlyRead) -> Fix:
+    """``topk`` in place of a sort. Raises Refused where the number of entries is not known at the sort, or
+    something else may read the rest."""
+    by_hand = (
+        f"call `torch.topk` for as many entries as are read, with the same `dim`"
+        f"{'' if found.largest else ' and `largest=False`'}"
+    )
+    place = graph.place(found.node)
+    source = context.source(place[0] if place is not None else "")
+    calls = [one for one in source.calls(place[1] if place else 0) if called_name(one) in ("sort", "argsort")]
+    if len(calls) != 1 or graph.dtype(found.node.outputs[0]) == "bool":
+        raise Refused(by_hand)
+    made = _Sort(source, calls[0], found, len(graph.shape(found.node.outputs[0])), by_hand)
+    slices = made.slices(context)
+    first = slices[0]
+    codes = {(source.code(one.count), one.plus) for one in slices}
+    if len(codes) != 1:
+        raise Refused(by_hand)
+    count = source.code(first.count)
+    if first.plus:
+        literal = source.literal(first.count)
+        count = str(literal + first.plus) if isinstance(literal, int) else f"{count} + {first.plus}"
+    edits = Edits(source)
+    new = made.written(count, fails=all(one.fails for one in slices))
+    if made.around is not None and first.whole:
+        edits.replace(first.node, new + source.slice(source.span(made.call)[1], source.span(made.around)[1]))
+    else:
+        edits.replace(made.call, new)
+    used = {value for value in found.node.outputs if graph.consumers.get(value)}
+    values = called_name(made.call) == "sort" and used <= {found.node.outputs[0]}
+    safe = values and found.node.index in graph.flow.ungraphed
+    return edits.fix("Select the entries that are read", "safe" if safe else "unsafe")
+
+
+class _Sort:
+    def __init__(self, source: Source, call: cst.Call, found: PartlyRead, rank: int, by_hand: str) -> None:
+        self.source, self.call, self.rank, self.found, self.by_hand = source, call, rank, found, by_hand
+        self.around: cst.BaseExpression | None = None  # with `.values`, `[0]`: what is sliced at once
+        self.function = source.name(call.func).startswith("torch.")
+        arguments = list(call.args)
+        if any(arg.star for arg in arguments):
+            raise Refused(by_hand)
+        if self.function:
+            given = arguments.pop(0) if arguments and arguments[0].keyword is None else None
+            tensor = given.value if given is not None else None
+        else:
+            tensor = call.func.value if isinstance(call.func, cst.Attribute) else None
+        if tensor is None:
+            raise Refused(by_hand)
+        self.tensor: cst.BaseExpression = tensor
+        self.dim = "-1"
+        descending: object = False
+        for position, arg in enumerate(arguments):
+            name = (
+                arg.keyword.value if arg.keyword is not None else ("dim", "descending", "")[min(position, 2)]
+            )
+            if name == "dim":
+                self.dim = source.code(arg.value)
+            elif name == "descending":
+                descending = source.literal(arg.value)
+            else:
+                raise Refused(by_hand)
+        if self._dim() % rank != found.dim or descending is not found.largest:
+            raise Refused(by_hand)
+
+    def _dim(self) -> int:
+        try:
+            return int(self.dim)
+        except ValueError:
+            raise Refused(self.by_hand) from None
+
+    def written(self, count: str, *, fails: bool) -> str:
+        """The call of ``topk``. A slice may ask for more entries than there are: ``topk`` may not."""
+        code = self.source.code(self.tensor)
+        if not fails:
+            if not _path(self.tensor):
+                raise Refused(self.by_hand)
+            count = f"min({count}, {code}.shape[{self.dim}])"
+        rest = (f", dim={self.dim}" if self.dim != "-1" else "") + (
+            "" if self.found.largest else ", largest=False"
+        )
+        given = f"{code}, " if self.function else ""
+        name_end = self.source.span(self.call.func)[1]
+        name_start = (name_end[0], name_end[1] - len(called_name(self.call)))
+        new = f"{self.source.slice(self.source.span(self.call)[0], name_start)}topk({given}{count}{rest})"
+        return new + (".indices" if called_name(self.call) == "argsort" else "")
+
+    # -- what reads it --------------------------------------------------------------------------
+
+    def slices(self, context: Context) -> list[_Slice]:
+        """All reads of the sort's results. Raises Refused where one is something else than a slice."""
+        source, node = self.source, self._result(self.call)
+        here = self._slice(node)
+        if here is not None:
+            self.around = node
+            return [here]
+        above = source.parent(node)
+        if isinstance(above, cst.Return):
+            return [self._of_caller(context, above)]
+        if not isinstance(above, cst.Assign) or len(above.targets) != 1:
+            raise Refused(self.by_hand)
+        target = above.targets[0].target
+        names = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else [target]
+        function = source.enclosing(above, cst.FunctionDef)
+        if function is None or not all(isinstance(name, cst.Name) for name in names):
+            raise Refused(self.by_hand)
+        found = []
+        for name in names:
+            loads = [
+                one
+                for one in source.nodes(cst.Name, within=function)
+                if isinstance(name, cst.Name)
+                and one is not name
+                and one.value == name.value
+                and source.is_value(one)
+            ]
+            for load in loads:
+                one = self._slice(self._result(load) if len(names) == 1 else load)
+                back = source.parent(self._result(load) if len(names) == 1 else load)
+                if one is None and isinstance(back, cst.Return) and len(loads) == 1:
+                    one = self._of_caller(context, back)
+                elif one is None or not _known(source, one.count, function, above):
+                    raise Refused(self.by_hand)
+                found.append(one)
+        if not found:
+            raise Refused(self.by_hand)
+        return found
+
+    def _result(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """With ``.values``, ``.indices``, ``[0]`` or ``[1]`` of the pair that ``sort`` gives."""
+        above = self.source.parent(node)
+        if called_name(self.call) == "argsort":
+            return node
+        if (
+            isinstance(above, cst.Attribute)
+            and above.value is node
+            and above.attr.value in ("values", "indices")
+        ):
+            return above
+        if isinstance(above, cst.Subscript) and above.value is node and len(above.slice) == 1:
+            index = above.slice[0].slice
+            if isinstance(index, cst.Index) and self.source.literal(index.value) in (0, 1):
+                return above
+        return node
+
+    def _slice(self, node: cst.CSTNode) -> _Slice | None:
+        """What reads the first entries of ``node``, where that is all that reads it."""
+        source, above = self.source, self.source.parent(node)
+        if isinstance(above, cst.Attribute) and above.attr.value == "narrow":
+            call = source.parent(above)
+            if (
+                isinstance(call, cst.Call)
+                and len(call.args) == 3
+                and all(a.keyword is None for a in call.args)
+            ):
+                dim, start, length = (arg.value for arg in call.args)
+                number = source.literal(dim)
+                if (
+                    isinstance(number, int)
+                    and number % self.rank == self.found.dim
+                    and source.literal(start) == 0
+                ):
+                    return _Slice(call, length, 0, whole=True, fails=True) if _path(length) else None
+        if not isinstance(above, cst.Subscript) or above.value is not node:
+            return None
+        parts = [one.slice for one in above.slice]
+        dots = [isinstance(one, cst.Index) and isinstance(one.value, cst.Ellipsis) for one in parts]
+        if sum(dots) > 1:
+            return None
+        at = dots.index(True) if any(dots) else len(parts)
+        dims = [*range(at), -1, *range(self.rank - (len(parts) - at - 1), self.rank)][: len(parts)]
+        found = None
+        for part, dim in zip(parts, dims, strict=True):
+            if dim == self.found.dim:
+                found = part
+            elif dim != -1 and not (
+                isinstance(part, cst.Slice) and part.lower is None is part.upper is part.step
+            ):
+                return None
+        if isinstance(found, cst.Index):
+            number = source.literal(found.value)
+            plain = type(number) is int and number >= 0
+            return _Slice(above, found.value, 1, whole=False, fails=True) if plain else None
+        if not isinstance(found, cst.Slice) or found.step is not None or found.upper is None:
+            return None
+        lower = source.literal(found.lower) if found.lower is not None else 0
+        upper = source.literal(found.upper)
+        if not isinstance(lower, int) or lower < 0 or not _path(found.upper):
+            return None
+        if upper is not NOT_LITERAL and not (type(upper) is int and upper > 0):
+            return None
+        return _Slice(above, found.upper, 0, whole=found.lower is None, fails=False)
+
+    def _of_caller(self, context: Context, back: cst.Return) -> _Slice:
+        """The slice of what the function returns, by its only caller: a method of the same object, so that
+        both know what the object has."""
+        source, call = self.source, None
+        function = source.enclosing(back, cst.FunctionDef)
+        owner = source.parent(source.parent(function) or function) if function is not None else None
+        if function is None or not isinstance(owner, cst.ClassDef) or function.decorators:
+            raise Refused(self.by_hand)
+        if len(source.nodes(cst.Return, within=function)) != 1:
+            raise Refused(self.by_hand)
+        name = function.name.value
+        for other in context.sources():
+            for one in other.nodes(cst.Name):
+                if one.value == name and one is not function.name:
+                    attribute = other.parent(one)
+                    above = other.parent(attribute) if attribute is not None else None
+                    if call is not None or other is not source or not isinstance(above, cst.Call):
+                        raise Refused(self.by_hand)
+                    call = above
+        if call is None or source.code(call.func) != f"self.{name}":
+            raise Refused(self.by_hand)
+        if source.enclosing(call, cst.ClassDef) is not owner:
+            raise Refused(self.by_hand)
+        found = self._slice(call)
+        names: Iterator[cst.Name] = descend(found.count, cst.Name) if found is not None else iter(())
+        if found is None or any(source.is_value(one) and one.value != "self" for one in names):
+            raise Refused(self.by_hand)
+        return found
+
+
+def _path(node: cst.CSTNode) -> bool:
+    """Names, attributes, numbers and sums of these: nothing is called."""
+    if isinstance(node, cst.BinaryOperation):
+        return isinstance(node.operator, (cst.Add, cst.Subtract, cst.Multiply)) and all(
+            map(_path, (node.left, node.right))
+        )
+    if isinstance(node, cst.Attribute):
+        return _path(node.value)
+    return isinstance(node, (cst.Name, cst.Integer))
+
+
+def _known(source: Source, count: cst.CSTNode, function: cst.FunctionDef, sort: cst.CSTNode) -> bool:
+    """Whether a number that is read after the sort was the same before it."""
+    names: Iterator[cst.Name] = descend(count, cst.Name)
+    wanted = {one.value for one in names}
+    for node in source.nodes(cst.Name, within=function):
+        if node.value not in wanted or not _stored(source, node):
+            continue
+        statement = source.statement(node)
+        before = source.line(node) < source.line(sort)
+        beside = statement is not None and statement in source.block(sort)
+        if not (before and beside) or source.loops(sort):
+            return False
+    return True
+
+
+def _stored(source: Source, name: cst.Name) -> bool:
+    """Whether the name, or the attribute of it, is given a value there."""
+    node: cst.CSTNode = name
+    for above in source.ancestors(name):
+        if isinstance(above, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
+            return getattr(above, "target", None) is node
+        if isinstance(above, (cst.For, cst.CompFor)):
+            return above.target is node
+        if isinstance(above, (cst.AsName, cst.Global, cst.Nonlocal, cst.Del)):
+            return True
+        if not isinstance(above, (cst.Attribute, cst.Tuple, cst.List, cst.Element, cst.StarredElement)):
+            return False
+        node = above
+    return False

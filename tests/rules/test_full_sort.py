@@ -1,0 +1,164 @@
+"""The edit of a sort whose first entries are read: functions that are recorded, and run before and after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from tests import samples
+from warpline.model.profile import LineCost, Op
+from warpline.rulekit import Context
+from warpline.rules.full_sort import FullSort
+from warpline.text.edits import apply
+
+SCRIPT = """\
+import torch
+
+torch.manual_seed(0)
+table, K = torch.randn(6, 40), 3
+
+class Near:
+    def __init__(self, k):
+        self.k = k
+
+    def order(self, x):
+        return x.argsort(-1)
+
+    def near(self, x):
+        return self.order(x)[..., 1:self.k + 1]
+
+    def all(self, x, k):
+{body}
+
+def step():
+    with torch.{mode}():
+        return {call}
+"""
+
+
+def edited(tmp_path: Path, body: str, call: str, mode: str = "no_grad") -> tuple[str, str, str]:
+    """The script before and after the edit, and how safe it is called ("" without one)."""
+    from warpline.capture.runner.dataflow.mode import Recording
+    from warpline.capture.runner.lines.names import QualifiedNames
+    from warpline.capture.runner.lines.userfiles import UserFiles
+
+    path = tmp_path / "sorts.py"
+    text = SCRIPT.format(body="\n".join(f"        {one}" for one in body.splitlines()), call=call, mode=mode)
+    path.write_text(text)
+    names: dict[str, Any] = {}
+    exec(compile(text, str(path), "exec"), names)
+    sites: Any = SimpleNamespace(user_files=UserFiles([str(tmp_path)], []), names=QualifiedNames())
+    recording = Recording(sites)
+    recording.start()
+    names["step"]()
+    flow = recording.stop(False)
+    costs = tuple(
+        LineCost(str(path), line, "f", step_ms=5.0, device_ms=5.0, calls=1.0, ops=(op,))
+        for line in range(1, len(text.splitlines()) + 1)
+        for op in [Op("aten::sort", "forward", count=1.0, cpu_ms=1.0, device_ms=5.0)]
+    )
+    profile = samples.profile({str(path): text}, lines=costs)
+    profile = replace(profile, facts=replace(profile.facts, dataflow=flow))
+    context = Context(profile, lambda file: text if file == str(path) else None)
+    (draft,) = FullSort().find(context)
+    if not draft.fixes:
+        return text, text, ""
+    return text, apply(text, draft.fixes[0].edits), draft.fixes[0].applicability
+
+
+def run(text: str) -> Any:
+    names: dict[str, Any] = {}
+    exec(compile(text, "/example/sorts.py", "exec"), names)
+    return names["step"]()
+
+
+@pytest.mark.parametrize(
+    ("body", "after", "safe"),
+    [
+        (
+            "return x.sort(1).values[:, :3]",
+            "return x.topk(min(3, x.shape[1]), dim=1, largest=False).values",
+            True,
+        ),
+        (
+            "return x.argsort(descending=True)[..., :k]",
+            "return x.topk(min(k, x.shape[-1])).indices",
+            False,
+        ),
+        (
+            "return torch.sort(x, dim=0, descending=True)[0][:1]",
+            "return torch.topk(x, min(1, x.shape[0]), dim=0)[0]",
+            True,
+        ),
+        ("return x.sort().values[:, 0]", "return x.topk(1, largest=False).values[:, 0]", True),
+        (
+            "ordered, at = torch.sort(x)\nreturn ordered.narrow(-1, 0, k), at.narrow(1, 0, k)",
+            "ordered, at = torch.topk(x, k, largest=False)",
+            False,
+        ),
+        (
+            "number = k + 1\nbest = x.sort(-1, True)\nreturn best.values[:, :number]",
+            "best = x.topk(min(number, x.shape[-1]))",
+            True,
+        ),
+        (
+            "return (x * 2).sort(1).values.narrow(1, 0, k)",
+            "return (x * 2).topk(k, dim=1, largest=False).values",
+            True,
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode", "enable_grad"])
+def test_only_the_entries_that_are_read_are_selected(
+    tmp_path: Path, body: str, after: str, safe: bool, mode: str
+) -> None:
+    text, changed, applicability = edited(tmp_path, body, "Near(3).all(table, 3)", mode)
+    assert f"        {after}\n" in changed
+    if mode == "enable_grad":
+        assert applicability == "unsafe"  # of equal entries others may get the gradient
+    elif mode == "no_grad":
+        assert applicability == ("safe" if safe else "unsafe")
+    before, now = run(text), run(changed)
+    pairs = zip(before, now, strict=True) if isinstance(before, tuple) else [(before, now)]
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_the_number_is_taken_from_the_caller_of_the_same_object(tmp_path: Path) -> None:
+    text, after, _ = edited(tmp_path, "pass", "Near(3).near(table)")
+    assert "return x.topk(min(self.k + 1, x.shape[-1]), largest=False).indices" in after
+    assert torch.equal(run(text), run(after))
+
+
+@pytest.mark.parametrize(
+    ("body", "call"),
+    [
+        # The number comes after the sort, or is another one at the slice.
+        ("best = x.sort(1).values\nk = 2\nreturn best[:, :k]", "Near(3).all(table, 3)"),
+        ("best = x.sort(1).values\nreturn best[:, :len(x)]", "Near(3).all(table, 3)"),
+        # Something else may read the rest.
+        ("best = x.sort(1).values\nif k > 3: print(best)\nreturn best[:, :k]", "Near(3).all(table, 3)"),
+        ("self.best = x.sort(1).values\nreturn self.best[:, :k]", "Near(3).all(table, 3)"),
+        ("return self.order(x)", "Near(3).near(table)"),
+        # The last ones come in another order, and a stable sort tells which of equal ones comes first.
+        ("return x.sort(1).values[:, -3:]", "Near(3).all(table, 3)"),
+        ("return x.sort(dim=1, stable=True).values[:, :k]", "Near(3).all(table, 3)"),
+        # Where fewer entries are there than asked for, a slice gives all of them.
+        ("return (x * 2).sort(1).values[:, :k]", "Near(3).all(table, 3)"),
+        ("return x.sort(1, k > 3).values[:, :k]", "Near(3).all(table, 3)"),
+    ],
+)
+def test_other_sorts_stay(tmp_path: Path, body: str, call: str) -> None:
+    text, after, _ = edited(tmp_path, body, call)
+    assert text == after
+
+
+def test_a_slice_of_more_than_there_is_still_works(tmp_path: Path) -> None:
+    _, after, _ = edited(tmp_path, "return x.argsort()[..., :k]", "Near(3).all(table, 3)")
+    names: dict[str, Any] = {}
+    exec(compile(after, "/example/sorts.py", "exec"), names)
+    assert torch.equal(names["Near"](3).all(torch.tensor([[2.0, 1.0]]), 3), torch.tensor([[1, 0]]))
