@@ -49,6 +49,17 @@ def test_the_table_has_the_large_parts_beneath_their_line() -> None:
     ]  # fmt: skip
 
 
+def test_a_line_that_a_library_calls_has_no_part_of_its_own() -> None:
+    """accelerate wraps the user's ``forward``: nearly all of its lines' time is their own."""
+    made = opened()
+    (first, *rest) = made.lines
+    own = Inside(None, first.file, first.line, first.function, first.step_ms - 0.1, 1.0, 0.0)
+    wrapper = Inside("", "/venv/accelerate/operations.py", 942, "forward", 0.1, 0.0, 1.0)
+    made = replace(made, lines=(replace(first, inside=(own, wrapper)), *rest))
+    assert table(made, samples.profile()).functions[0].rows[0].inside == ()
+    assert "costliest line" not in card(Standing(first.line, (made.lines[0],), False), made)
+
+
 def test_the_page_has_them_all_and_escapes_them() -> None:
     text = page(opened(), samples.profile())
     assert "encoder.layer.*.self 3.00 ms" in text

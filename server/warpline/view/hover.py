@@ -133,7 +133,7 @@ def _inside(line: Standing, step_ms: float) -> Table:
     """The modules and functions of libraries that take most of the line, what runs outside of all modules
     (the optimizer, copies of the batch), and the rest."""
     inside = [entry for cost in line.costs for entry in cost.inside]
-    found = [*largest(inside, step_ms)[:_TOP], *outside(inside, step_ms)]
+    found = [*largest(line.costs, step_ms)[:_TOP], *outside(inside, step_ms)]
     found = list(dict.fromkeys(found))[: 2 * _TOP]
     rows = [(units.ms(part.step_ms), _short(part.name), part.place) for part in found]
     rest = [part for part in parts(inside) if part not in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from warpline.model.report import Inside
+from warpline.model.report import Inside, Line
 from warpline.view.text import printable
 
 #: Beneath a line are at most so many parts, each with at least this share of the step.
@@ -61,8 +61,10 @@ def parts(inside: Iterable[Inside]) -> tuple[Part, ...]:
     return tuple(sorted(made, key=lambda part: -part.step_ms))
 
 
-def largest(inside: Iterable[Inside], step_ms: float) -> tuple[Part, ...]:
-    """The few parts worth a look beneath their line."""
+def largest(costs: Iterable[Line], step_ms: float) -> tuple[Part, ...]:
+    """The few parts worth a look beneath a line with these costs. What the line takes itself is no part: a
+    library calls it, as accelerate calls the user's ``forward``."""
+    inside = (each for one in costs for each in one.inside if (each.file, each.line) != (one.file, one.line))
     return tuple(part for part in parts(inside)[:MOST] if part.step_ms >= LEAST_SHARE * step_ms)
 
 

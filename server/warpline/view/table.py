@@ -146,7 +146,7 @@ def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Fu
         words = written[number - 1] if 0 < number <= len(written) else ""
         cost = costs.get(number)
         share = cost.step_ms / step_ms if cost and step_ms else 0.0
-        inside = largest(cost.inside, step_ms) if cost else ()
+        inside = largest((cost,), step_ms) if cost else ()
         return Row(number, text.printable(words), cost, share, inside)
 
     rows: list[Row] = []

@@ -130,7 +130,7 @@ def _inside(costs: Iterable[Line], results: Results) -> list[dict[str, Any]]:
             "line": part.lines[0].line - 1,
             "stepMs": part.step_ms,
         }
-        for part in largest((entry for cost in costs for entry in cost.inside), results.step_ms)
+        for part in largest(costs, results.step_ms)
     ]
 
 
