@@ -23,6 +23,7 @@ class File:
         self.calls: List[ast.Call] = []
         self.functions: List[Any] = []
         self.classes: List[ast.ClassDef] = []
+        self.texts: List[ast.Constant] = []  # of several lines
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
@@ -32,6 +33,8 @@ class File:
                 self.functions.append(node)
             elif isinstance(node, ast.ClassDef):
                 self.classes.append(node)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
+                self.texts.append(node)
         self._statements: Dict[ast.AST, List[ast.AST]] = {}
 
     def scope_of(self, node: ast.AST) -> Any:

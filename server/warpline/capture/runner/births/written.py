@@ -40,13 +40,9 @@ class Text(NamedTuple):
 def texts(scopes: Scopes) -> Iterator[Text]:
     """The strings of the user's files that ran, docstrings and parts of f-strings left out."""
     for file in scopes.all_files():
-        for node in ast.walk(file.tree):
-            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-                continue
-            lines = (node.end_lineno or 0) - node.lineno
-            if lines < 1 or lines != node.value.count("\n"):
-                continue  # of one line, or joined with a backslash
-            if not isinstance(file.parents.get(node), (ast.Expr, ast.JoinedStr)):
+        for node in file.texts:
+            whole = (node.end_lineno or 0) - node.lineno == str(node.value).count("\n")  # no line is joined
+            if whole and not isinstance(file.parents.get(node), (ast.Expr, ast.JoinedStr)):
                 yield Text(file, node)
 
 
