@@ -4,7 +4,8 @@
 
 OUT gets NAME.tar.xz for each script, with its run folder as the capture left it, and reports.txt with
 what was printed. The scripts are the examples and those below tests/gpu; some are recorded only when they
-are named (``nccl`` needs two GPUs). Takes about 12 s a script.
+are named (``nccl`` needs two GPUs). Takes about 30 s a script: 12 s were enough before replacements were
+tried, for which another process imports torch, and runs them for up to 10 s (``--probe``).
 `make gpu-test` packs the runs that it makes likewise when WARPLINE_RECORDINGS names a folder.
 Before they are committed: ``unxz *.xz; xz -9e *.tar``, which takes longer and makes them a third smaller.
 """
