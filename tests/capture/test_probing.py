@@ -90,6 +90,8 @@ QUESTIONS = (
     Question("cross_entropy", (Tensor((16, 10)),), ("one_hot",), backward=True),
     Question("cross_entropy", (Tensor((4, 4, 10)),), ("one_hot", "smooth"), backward=True),
     Question("cross_entropy", (Tensor((16, 10)),), ("by_hand",), backward=True),
+    Question("cross_entropy", (Tensor((16, 10)),), ("apart",), backward=True),
+    Question("cross_entropy", (Tensor((4, 4, 10)),), ("apart", "by_hand", "smooth"), backward=True),
     Question("attention", HEADS, ("causal",), backward=True),
     Question("attention", HEADS, ("mask",)),
     Question("attention", HEADS, ("mask", "einsum"), backward=True),

@@ -166,6 +166,25 @@ def normaliser_less_first_of_picked() -> Any:
     return (torch.logsumexp(LOGITS, 1) - picked[:, 0]).sum() / 12
 
 
+def smoothed_and_centred() -> Any:
+    centred = LOGITS - LOGITS.amax(1, keepdim=True)
+    whole = centred.exp().sum(1).log()
+    picked = centred.take_along_dim(CLASSES.unsqueeze(1), 1).squeeze(1)
+    return (whole - 0.9 * picked - 0.1 * centred.mean(1)).mean()
+
+
+def smoothed_by_a_sum() -> Any:
+    picked = LOGITS.gather(1, CLASSES[:, None])[:, 0]
+    return (LOGITS.logsumexp(1) - LOGITS.sum(1) * 0.2 / 9 - picked * 0.8).mean()
+
+
+def own_pair_by_hand() -> Any:
+    likeness = X[0] @ Y[0].t()
+    likeness = likeness - likeness.amax(dim=1, keepdim=True).detach()
+    logs = likeness - likeness.exp().sum(1, keepdim=True).log()
+    return -logs.diagonal().mean()
+
+
 def logsumexp_less_scores() -> Any:
     return -(LOGITS[torch.arange(12), CLASSES] - LOGITS.logsumexp(1)).sum()
 
@@ -236,6 +255,9 @@ def masked_square() -> Any:
         (all_by_hand, "F.cross_entropy"),
         (normaliser_less_scores, "F.cross_entropy"),
         (normaliser_less_first_of_picked, "F.cross_entropy"),
+        (smoothed_and_centred, "F.cross_entropy"),
+        (smoothed_by_a_sum, "F.cross_entropy"),
+        (own_pair_by_hand, "F.cross_entropy"),
         (logsumexp_less_scores, "F.cross_entropy"),
         (picked_share, "F.cross_entropy"),
         (picked_softmax, "F.cross_entropy"),
@@ -392,3 +414,23 @@ def test_what_makes_a_smoothed_target_belongs_to_the_loss() -> None:
 def test_a_softmax_by_hand_is_tried_by_hand(act: Callable[[], Any], words: tuple[str, ...]) -> None:
     (match,) = known(recorded(act))["loss"]
     assert match.words == words
+
+
+def test_scores_that_are_not_one_in_all_are_no_cross_entropy() -> None:
+    picked = LOGITS.gather(1, CLASSES[:, None])[:, 0]
+
+    def weighted() -> Any:
+        return (LOGITS.logsumexp(1) - 2 * LOGITS.gather(1, CLASSES[:, None])[:, 0]).mean()
+
+    def smoothed_too_far() -> Any:
+        taken = LOGITS.gather(1, CLASSES[:, None])[:, 0]
+        return (LOGITS.logsumexp(1) - taken - 0.1 * LOGITS.mean(1)).mean()
+
+    def of_nothing_picked() -> Any:
+        return (LOGITS.logsumexp(1) - LOGITS.mean(1)).mean()
+
+    def of_others() -> Any:
+        return (LOGITS.logsumexp(1) - 0.9 * picked - 0.1 * LOGITS.mean(1)).mean()
+
+    for act in (weighted, smoothed_too_far, of_nothing_picked, of_others):
+        assert "F.cross_entropy" not in calls(act), act.__name__

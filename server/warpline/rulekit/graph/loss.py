@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.rulekit.graph.errors import FAR, ON_ERRORS, SUMS, added_up, errors
+from warpline.rulekit.graph.errors import FAR, ON_ERRORS, SUMS, TOLERANCE, added_up, errors
 from warpline.rulekit.graph.evaluate import CONSTANTS, dims_of, only_guards
 from warpline.rulekit.graph.graph import MOVED, Graph, Node
 from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
@@ -20,6 +20,9 @@ _LOOK_UPS = frozenset({"index", "index_select", "embedding"})
 #: What keeps a number away from zero.
 _PADDINGS = frozenset({"add", "clamp", "clamp_min"})
 _QUOTIENTS = frozenset({"div", "true_divide"})
+_SCALES = frozenset({"mul", "div", "true_divide"})
+_LARGEST = frozenset({"amax", "max"})
+_CUT = frozenset({"detach"})
 #: Where the class is at a fixed distance, as a second view's is, it is read off a diagonal.
 _SELECTIONS = _CHOICES | {"diagonal"}
 #: What takes the exponentials of some classes out of a sum.
@@ -57,17 +60,70 @@ def _cross_entropies(graph: Graph) -> Iterator[Match]:
 
 
 def _apart(graph: Graph) -> Iterator[Match]:
-    """Cross entropies as ``logsumexp(scores) - scores[class]``: no logarithm of a softmax is made."""
+    """Cross entropies as ``logsumexp(scores) - scores[class]``: no logarithm of a softmax is made. Where the
+    classes are smoothed, a part of the scores' mean is taken off, too."""
     for found in log_sum_exps(graph):
-        for difference, _ in graph.uses(found.output):
-            tail = added_up(graph, difference) if difference.name == "sub" else None
-            picked = _picked(graph, difference, found.input) if tail is not None else None
-            if tail is None or picked is None:
-                continue
-            nodes = (*found.nodes, picked, difference, *tail)
+        less = _less_picked(graph, found.output, found.input)
+        tail = added_up(graph, less[-1]) if less else None
+        if less and tail is not None:
+            nodes = (*_centred(graph, found.input), *found.nodes, *less, *tail)
             if is_written_out(graph, nodes):
-                yield Match("Cross entropy", "F.cross_entropy", nodes, nodes[-1])
+                words = ["apart", *["by_hand"] * (len(found.nodes) > 1)]
+                words += ["smooth"] * any(node.name in SUMS for node in less)
+                yield Match("Cross entropy", "F.cross_entropy", nodes, nodes[-1], words=tuple(words))
+
+
+def _less_picked(graph: Graph, value: int, scores: int) -> list[Node]:
+    """The operators that take the scores of the classes, and perhaps means of all scores, off ``value``;
+    empty where none are picked, or what is taken off is not one score in all."""
+    nodes: list[Node] = []
+    weight, picked = 0.0, False
+    while True:
+        for difference, _ in graph.uses(value):
+            own, share = _of_scores(graph, difference, scores) if difference.name == "sub" else ([], 0.0)
+            if own and (own[0].name in SUMS or not picked):
                 break
+        else:
+            return nodes if picked and abs(weight - 1) < TOLERANCE else []
+        picked |= own[0].name not in SUMS
+        weight += share
+        nodes += [*own, difference]
+        value = difference.outputs[0]
+
+
+def _of_scores(graph: Graph, difference: Node, scores: int) -> tuple[list[Node], float]:
+    """The operators that pick the scores of the classes, or add up all of each row, for ``difference``, with
+    what they scale a score, or the mean of a row, by; empty where none do."""
+    for value in difference.inputs:
+        scaled: list[Node] = []
+        share = 1.0
+        node = graph.producer.get(graph.origin(value))
+        while node is not None and node.name in _SCALES and len(node.inputs) == 1:
+            number = next((one for one in node.arguments if isinstance(one, (int, float))), 0.0)
+            share *= number if node.name == "mul" else 1 / number if number else 0.0
+            scaled.insert(0, node)
+            node = graph.producer.get(graph.origin(node.inputs[0]))
+        if node is not None and node.name == "select" and graph.size(node.inputs[0]) == graph.size(value):
+            node = graph.producer.get(graph.origin(node.inputs[0]))  # `[..., 0]` of one entry, a squeeze
+        if node is None or not node.inputs or graph.origin(node.inputs[0]) != graph.origin(scores):
+            continue
+        if node.name in _PICKS:
+            return [node, *scaled], share
+        if node.name in SUMS and (rows := graph.size(node.outputs[0])) > 1:
+            return [node, *scaled], share * (graph.size(scores) / rows if node.name == "sum" else 1.0)
+    return [], 0.0
+
+
+def _centred(graph: Graph, scores: int) -> list[Node]:
+    """The operators that take each row's largest score off all; empty where ``scores`` is not made so."""
+    node = graph.producer.get(graph.origin(scores))
+    if node is None or node.name != "sub" or len(node.inputs) != 2:
+        return []
+    largest_one = graph.producer.get(graph.origin(node.inputs[1], _CUT))
+    if largest_one is None or largest_one.name not in _LARGEST:
+        return []
+    same = graph.origin(largest_one.inputs[0], _CUT) == graph.origin(node.inputs[0], _CUT)
+    return [largest_one, node] if same else []
 
 
 def _of_shares(graph: Graph) -> Iterator[Match]:
@@ -214,12 +270,12 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
         if not waiting:
             break
         for node, _ in graph.uses(waiting.pop(0)):
-            if node in found or node.name not in SUMS | _CHOICES | ON_ERRORS:
+            if node in found or node.name not in SUMS | _SELECTIONS | ON_ERRORS:
                 continue
             found[node] = None
             made = _class_vector(graph, node) if node.name == "mul" else []
             found.update(dict.fromkeys(made))
-            picked |= node.name in _CHOICES or bool(made)
+            picked |= node.name in _SELECTIONS or bool(made)
             if graph.size(node.outputs[0]) == 1:
                 ended = True
             else:

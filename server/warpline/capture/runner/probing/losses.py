@@ -14,7 +14,8 @@ from .tensors import leaf, made, with_gradients
 
 def cross_entropy(question: Question, device: str) -> Pair:
     """Classes along the last dimension. Option "one_hot": times a one-hot matrix, not gathered, with "smooth"
-    a smoothed one; "by_hand": the logarithm of the softmax is made of exponentials and sums."""
+    a smoothed one; "by_hand": the logarithm of the softmax is made of exponentials and sums; "apart": that is
+    not made, but the logarithm of the sum less the scores of the classes."""
     logits = leaf(made(question.tensors[0], device), question)
     smoothing = 0.1 if "smooth" in question.options else 0.0
     target = torch.randint(logits.shape[-1], logits.shape[:-1], device=device)
@@ -35,11 +36,21 @@ def cross_entropy(question: Question, device: str) -> Pair:
             labels = labels.float() * (1 - smoothing) + smoothing / x.shape[-1]
         return -(labels * logs).sum(-1).mean()
 
+    def less_picked(x: Any) -> Any:
+        by_hand = "by_hand" in question.options
+        rest = x - x.amax(-1, keepdim=True) if by_hand else x
+        whole = rest.exp().sum(-1).log() if by_hand else x.logsumexp(-1)
+        picked = rest.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+        if smoothing:
+            picked = (1 - smoothing) * picked + smoothing * rest.mean(-1)
+        return (whole - picked).mean()
+
     def fused(x: Any) -> Any:
         flat = x.reshape(-1, x.shape[-1])
         return F.cross_entropy(flat, target.reshape(-1), label_smoothing=smoothing)
 
     written = multiplied if "one_hot" in question.options else gathered
+    written = less_picked if "apart" in question.options else written
     return Pair(with_gradients(question, written, [logits]), with_gradients(question, fused, [logits]))
 
 
