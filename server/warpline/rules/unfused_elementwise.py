@@ -149,7 +149,8 @@ def rest(x):
 ## Fix safety
 
 Unsafe: compiled code rounds differently (about 1e-6 of the value in float32). The first call and every
-new shape take long, because of the compilation.
+new shape take long, because of the compilation. Decorators that set a mode (`torch.no_grad()`) or say how a
+class holds the function (`staticmethod`) stay above. With others, no edit is offered.
 
 ## References
 
@@ -205,6 +206,14 @@ from warpline.wire.probing import COMPILED
 _WORTH_COMPILING = 5.0  # percent of the step: what saves less is a hint
 #: Percent of the step from which on a CPU compiles for a trial, which takes it seconds.
 _MUCH_ON_A_CPU = 10.0
+
+
+#: Decorators below which a compiled function works like another one.
+_HOLDS = {"staticmethod", "classmethod", "property", "typing.override", "typing_extensions.override"}
+_MODES = {
+    "torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled", "torch.autocast",
+    "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.autograd.no_grad",
+}  # fmt: skip
 
 
 class UnfusedElementwise(Rule):
@@ -445,11 +454,21 @@ def _fix_model(step: TrainingStep, broken: str | None) -> Fix:
     return compile_model(step)
 
 
+def _passes_on(source: Source, decorator: cst.Decorator) -> bool:
+    """Whether a decorator only calls what it is given, be it compiled: it sets a mode for the call, or says
+    how the class holds the function."""
+    made = decorator.decorator
+    if isinstance(made, cst.Call):
+        return source.name(made.func) in _MODES
+    return source.name(made) in _HOLDS | _MODES
+
+
 def _fix(context: Context, source: Source, function: cst.FunctionDef, broken: str | None) -> Fix:
     if broken is not None:
         raise Refused(broken)
-    if function.decorators:
-        raise Refused("the function already has a decorator")
+    around = [source.code(one.decorator) for one in function.decorators if not _passes_on(source, one)]
+    if around:
+        raise Refused(f"`@{around[0]}` may need the function as it is: compile what the function computes")
     if _holds_the_step(context, source, function):
         raise Refused(
             "the loop of the steps is in this function, and torch.compile would write out all of its turns: "
@@ -461,5 +480,5 @@ def _fix(context: Context, source: Source, function: cst.FunctionDef, broken: st
         raise Refused("the function is defined again each time")
     edits = Edits(source)
     name = edits.add_import("torch.compile", "import torch")
-    edits.insert_before(function, f"@{name}")
+    edits.decorate(function, name)
     return edits.fix(f"Compile {function.name.value}", "unsafe")

@@ -140,6 +140,15 @@ class Edits:
             block = self._block(code, indentation).removesuffix(self.source.newline)
             self._change(at, at, self.source.newline + block)
 
+    def decorate(self, function: cst.FunctionDef, code: str) -> None:
+        """Give ``function`` the decorator ``code``, below those that it has. Raises Refused where something
+        else is on its line."""
+        line = self.source.line(function.name)
+        indentation = self.source.indentation(line)
+        if not self.source.lines[line - 1].strip().startswith(("def ", "async ")):
+            raise Refused("the function shares its line with another statement")
+        self._change((line, 0), (line, 0), f"{indentation}@{code}{self.source.newline}")
+
     def replace_statement(self, statement: Statement, code: str) -> None:
         """Put ``code`` (written without indentation) where ``statement`` stands."""
         self._whole_line(statement)
