@@ -621,3 +621,29 @@ def test_a_switch_that_is_on_or_of_another_library(on: bool, package: str) -> No
     rules = {one.rule for one in diagnose(example.profile, example.profile.sources.get).findings}
     assert "hand-written-attention" not in rules
     assert "misaligned-matmul" in rules
+
+
+ADAPTED = """\
+#> flags allow_tf32=false; steps step_ms=100
+from transformers import AutoModelForCausalLM
+base = AutoModelForCausalLM.from_pretrained("llama")
+#^ site framework construction=transformers.PreTrainedModel.from_pretrained "parameters=['dtype']"
+model = get_peft_model(base, LoraConfig())
+optimizer = AdamW(model.parameters())  #> site optimizer elements={trained}
+loss = model(ids).loss  #> {cost}; cost step_ms=90 device_ms=90 backward_ms=60
+#^ inside file=/lib/transformers/llama.py line=9 step_ms=60
+#^ inside file=/lib/{package}/lora.py line=9 step_ms=30
+#^ node aten.mm.default args=[%8,%9] shape=[64,64] via=library
+#^ tensor %8 shape=[64,64]; tensor %9 shape=[64,64] parameter=true
+optimizer.step()  #> use optimizer
+"""
+
+
+@pytest.mark.parametrize(
+    ("trained", "package", "offered"), [(64, "peft", True), (4096, "peft", False), (64, "own", False)]
+)
+def test_weights_beside_adapters_are_loaded_in_bfloat16(trained: int, package: str, offered: bool) -> None:
+    finding, text = found(ADAPTED.format(trained=trained, package=package, cost=MATMUL))
+    after = [apply(text, fix.edits) for fix in finding.fixes]
+    assert any('from_pretrained("llama", dtype=torch.bfloat16)' in each for each in after) == offered
+    assert (finding.line == 2) == offered

@@ -13,8 +13,8 @@ import subprocess
 import sys
 
 PYTHON = os.environ.get("WARPLINE_FRAMEWORKS", sys.executable)
-WANTED = ("transformers", "accelerate", "pytorch_lightning", "diffusers", "timm")
-OPTIONAL = ("timm",)  # only the tests of that name need it
+WANTED = ("transformers", "accelerate", "pytorch_lightning", "diffusers", "timm", "peft")
+OPTIONAL = ("timm", "peft")  # only the tests of that name need them
 _ASK = "import importlib.util, sys; print(*(n for n in sys.argv[1:] if importlib.util.find_spec(n) is None))"
 
 

@@ -158,6 +158,17 @@ def test_attention_in_slices_is_computed_at_once(bench: Callable[[str], Bench]) 
     assert "aten._softmax" not in at.effects(text)["operators"]
 
 
+def test_what_peft_s_adapters_leave_frozen_is_loaded_in_bfloat16(bench: Callable[[str], Bench]) -> None:
+    at = bench("peft_lora")
+    text = at.edited("transformers.PreTrainedModel._from_config", "fp32-matmul")
+    assert "dtype=torch.bfloat16" in text
+    products = at.effects(text)["products"]
+    assert products["bfloat16"] > products["float32"] > 0, "the adapters' own stay as they are"
+    text = at.edited("transformers.PreTrainedModel.gradient_checkpointing_enable", "needless-checkpointing")
+    assert "save_memory = False" in text
+    assert at.effects(text)["loaders"] == []
+
+
 def test_processors_that_compute_attention_op_by_op_are_left_out(bench: Callable[[str], Bench]) -> None:
     at = bench("processors")
     key = "diffusers.AttentionMixin.set_attn_processor"

@@ -96,7 +96,7 @@ def _moved(
 
 def _at_precision(moved: Draft, change: MatmulRate, first: list[Setting]) -> Draft:
     """``moved`` with what its fixes change; ``first``: the settings that the first one makes."""
-    if any(setting.inference for setting in first):
+    if any(setting.inference or setting.frozen for setting in first):
         moved = replace(moved, change=replace(change, weights=True))
     rounded = MatmulRate("tf32", change.places)
     if first and all("tf32" in setting.arguments for setting in first):

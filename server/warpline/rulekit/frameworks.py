@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 
 import libcst as cst
@@ -19,10 +20,12 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.frameworks import HALVES, Construction, Setting
 from warpline.wire.run import Site
-from warpline.wire.sites import Framework, facts_of
+from warpline.wire.sites import Framework, Optimizer, facts_of
 
 #: A line belongs to a framework when so much of it is spent in the framework's files.
 LEAST_SHARE = 0.5
+#: Share of the weights that adapters are at most.
+MOST_TRAINED = 0.1
 #: Share of the device's free memory that weights may take.
 MOST_OF_FREE = bound("memory-for-activations")
 
@@ -59,7 +62,19 @@ def applies(context: Context, site: Site, setting: Setting) -> bool:
     values = facts_of(Framework, site).values or {}
     if any(values.get(name) not in wanted for name, wanted in setting.only):
         return False
+    if setting.frozen and not _adapts(context, setting.frozen):
+        return False
     return not setting.inference or not any(cost.backward_ms for cost in context.profile.lines)
+
+
+def _adapts(context: Context, package: str) -> bool:
+    """Whether the steps train what a package adds to a model, and few of its own weights."""
+    flow = context.profile.facts.dataflow
+    held = [facts_of(Optimizer, site).elements for site in context.sites("optimizer")]
+    weights = sum(prod(flow.shapes[flow.shape[one]]) for one in set(flow.parameters))
+    trained = sum(each or 0 for each in held)
+    runs = any(_of(each.file, (package,)) for cost in context.profile.lines for each in cost.inside)
+    return runs and 0 < trained <= MOST_TRAINED * weights
 
 
 def setting_fix(

@@ -35,7 +35,9 @@ class Setting:
     The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16.
     ``unless``: none of these may be set to something true. ``without``: what the user's file must not say,
     since it does not go with the setting. ``only``: the values that an argument must have.
-    ``inference``: no backward pass ran. ``first``: it is better than an edit of the user's own loop.
+    ``inference``: no backward pass ran. ``frozen``: the steps train this package's adapters, which have a
+    type of their own, and few of the weights beside them. ``first``: it is better than an edit of the user's
+    own loop.
     """
 
     rule: str
@@ -50,6 +52,7 @@ class Setting:
     operators: tuple[str, ...] = ()  # the same of operators, once the call was made
     only: tuple[tuple[str, tuple[object, ...]], ...] = ()
     inference: bool = False
+    frozen: str = ""
     first: bool = False
     lines: tuple[str, ...] = ()
     call: str = ""
@@ -61,7 +64,11 @@ class Setting:
     @property
     def autocasts(self) -> bool:
         """Whether the framework runs the forward pass under autocast where this is set."""
-        return self.rule == "fp32-matmul" and not self.inference and "tf32" not in self.arguments
+        return (
+            self.rule == "fp32-matmul"
+            and not (self.inference or self.frozen)
+            and "tf32" not in self.arguments
+        )
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,12 @@ _LOADED = (
         unless=("dtype",),
     ),
 )
+#: peft keeps its adapters in float32 beside weights in bfloat16.
+_FROZEN = tuple(
+    replace(one, title="Load the frozen weights in bfloat16", inference=False, frozen="peft", first=False)
+    for one in _LOADED
+    if one.inference
+)
 _OF_MODELS = (
     ("attn_implementation", '"attn_implementation"'),
     ("dtype", '"dtype"'),
@@ -163,7 +169,7 @@ CONSTRUCTIONS = (
         "transformers.modeling_utils",
         "PreTrainedModel",
         ("transformers",),
-        _LOADED,
+        (*_LOADED, *_FROZEN),
         method="from_pretrained",
         called=("from_pretrained",),
         passed_on=_OF_MODELS,
@@ -172,7 +178,7 @@ CONSTRUCTIONS = (
         "transformers.modeling_utils",
         "PreTrainedModel",
         ("transformers",),
-        _LOADED,
+        (*_LOADED, *_FROZEN),
         method="_from_config",
         called=("from_config", "_from_config"),
         passed_on=_OF_MODELS,
