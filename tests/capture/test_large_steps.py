@@ -73,6 +73,28 @@ def test_steps_that_are_long_for_the_time_limit_are_measured_all_the_same(tmp_pa
     assert [note for note in manifest.notes if "the time limit is short for steps of 2.0 s" in note]
 
 
+STALLING = """\
+import itertools, time, torch
+net = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+for step in itertools.count():
+    time.sleep(0.004 if (step + 1) % 12 else 2.5)
+    net(torch.ones(8)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_steps_that_stall_at_times_end_the_timing_window(tmp_path: Path) -> None:
+    """A loader may start its workers again after so many steps: the usual window of half a second of quick
+    steps would take 25 s."""
+    captured = Captured(request(write(tmp_path, STALLING), steps=2, timeout_s=24.0), tmp_path)
+    timed = captured.manifest.timed_ns
+    assert sum(timed) < 16e9
+    assert max(timed) > 1e9
+    assert len(captured.manifest.captured) == 2
+
+
 def test_a_long_capture_pauses_and_its_steps_follow_each_other(tmp_path: Path) -> None:
     """After the first step, since one may be large, and then by the size of its trace."""
     captured = Captured(request(write(tmp_path, SCRIPT), steps=7), tmp_path)

@@ -117,6 +117,14 @@ def test_waits_for_a_processor_are_no_time_of_the_batch() -> None:
     assert (found["batch_ms"], found["queued_ms"], found["busy"]) == (9.0, 1.0, 0.25)
 
 
+def test_a_wait_for_a_processor_that_is_longer_than_the_batch_says_nothing() -> None:
+    told = {"recorded": 0, "recorded_ns": 0, "events": 0, "event_ns": None, "lines": [], "sampled": None}
+    plain, longer = [4_000_000, 8_000_000], [(2_000_000, 6_000_000), (2_000_000, 0)]
+    found = merged([{**told, "plain_ns": plain, "working_ns": longer}])
+    assert found is not None
+    assert found["busy"] == 0.25
+
+
 ALL_LOADED = """\
 import time
 import torch

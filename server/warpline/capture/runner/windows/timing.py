@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,16 @@ from .stages import Stage, differences
 if TYPE_CHECKING:
     from ..session import Session
 
+#: Steps that a window has at least.
+LEAST = 2
+
 
 class Timing(Stage):
     """Takes one time stamp per step. The device is idle at both ends of the window."""
+
+    #: The window ends with the first step that ends later. Not where their number is given or compared,
+    #: nor where ranks keep in step.
+    until = sys.maxsize
 
     def begin(self) -> None:
         session = self.session
@@ -42,6 +50,9 @@ class Timing(Stage):
         if session.control.purpose is Purpose.PROFILE:
             session.observers.start_timing()
         self.last = wanted + 1
+        control = session.control
+        if control.purpose is Purpose.PROFILE and control.world == 1 and not self.fixed:
+            self.until = time_ns() + self._most_ns()
         self.classes: list[Class] = []  # of each step
         self.excused: dict[int, int] = {}  # step number -> ns that are not the script's
         self.watch_epochs()
@@ -53,6 +64,12 @@ class Timing(Stage):
         self.stamps.append(time_ns())
         if self.device is not None:
             self.device.mark()
+
+    def _most_ns(self) -> int:
+        """How long the window may last: steps may wait at times for much longer than usual ones take, such as
+        where an epoch begins."""
+        left_ns = self.session.left_ns()
+        return lengths.TIMING_MOST_NS if left_ns is None else min(lengths.TIMING_MOST_NS, left_ns // 2)
 
     def watch_epochs(self) -> None:
         """Note the steps in which a loader begins an epoch."""
@@ -78,14 +95,16 @@ class Timing(Stage):
         stamp, last = stamps.append, self.last
         classify, take = self.classes.append, self.session.observers.signals.take
         mark = self.device.mark if self.device is not None else None
+        until = self.until
 
         def tick() -> None:
             nonlocal last
-            stamp(time_ns())
+            now = time_ns()
+            stamp(now)
             classify(take())
             if mark is not None:
                 mark()
-            if len(stamps) == last:
+            if len(stamps) == last or (now > until and len(stamps) > LEAST):
                 last += finished()
 
         return tick
@@ -99,7 +118,8 @@ class Timing(Stage):
         if not self.fixed:
             own = of_class(differences(self.stamps), self.classes, kind)
             more = lengths.more_timed_steps(len(own), sum(own), self.window_ns)
-            if more and self.stamps[-1] - self.stamps[0] < lengths.TIMING_MOST_NS:
+            elapsed_ns = self.stamps[-1] - self.stamps[0]
+            if more and elapsed_ns < lengths.TIMING_MOST_NS and self.stamps[-1] < self.until:
                 return more
         durations = self._durations()
         session.timed = of_class(durations, self.classes, kind)

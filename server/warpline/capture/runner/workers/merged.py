@@ -60,6 +60,8 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _working(told: list[dict[str, Any]]) -> dict[str, float]:
     """``queued_ms`` and ``busy``, by the batches that were only timed."""
     timed = [one for each in told for one in zip(each["plain_ns"], each.get("working_ns", ()))]
+    # The kernel's count may run ahead of the clock on a machine that is very busy.
+    timed = [(ns, working) for ns, working in timed if working[1] < ns]
     if not timed:
         return {}
     own = [ns - queued for ns, (_, queued) in timed]
