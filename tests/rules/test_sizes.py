@@ -82,6 +82,13 @@ def test_of_several_equal_numbers_the_layers_own_is_padded() -> None:
     assert 'sizes = {"width": 8193, "pages": 8256}' in apply(text, draft.fixes[0].edits)
 
 
+def test_a_size_in_a_text_that_the_script_reads_is_padded_there() -> None:
+    script = SCRIPT.replace('{"width": 8193, "pages": 8193}', 'read("""\nwidth: 8193\npages: 8193\n""")')
+    text, (draft,) = drafts(Holder("text", FILE, 7, 7, "pages"), script)
+    assert draft.line == 7
+    assert "width: 8193\npages: 8256\n" in apply(text, draft.fixes[0].edits)
+
+
 def test_a_size_from_the_command_line_is_changed_there() -> None:
     _, (draft,) = drafts(OPTION)
     assert not draft.fixes

@@ -68,6 +68,8 @@ def literal_at(context: Context, holder: Holder, value: object) -> tuple[Source,
     source = context.source(holder.file)
     if not source.text:
         raise Refused(f"the value is in {Path(holder.file).name}, which cannot be read")
+    if holder.kind == "text":
+        raise Refused(f"change `{holder.name}` in that text by hand")
     near = [
         node
         for node in source.at(holder.line, *_EXPRESSIONS)

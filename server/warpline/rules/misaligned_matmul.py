@@ -86,7 +86,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.extents import tied
-from warpline.rulekit.holders import by_hand, literal_at
+from warpline.rulekit.holders import by_hand, in_text_at, literal_at
 from warpline.rulekit.library_attention import fusible_scores, touches
 from warpline.rulekit.passed_on import passed_on
 from warpline.rulekit.saving import Spent, less_device_time
@@ -281,6 +281,8 @@ def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Sou
         if sums:
             widest = max(sums, key=lambda node: source.span(node)[1])
             return source, widest, _rounded(f"({source.code(widest)})", size)
+    if holder.kind == "text":
+        return in_text_at(context, holder, size, str(padded))
     if reason := by_hand(holder, holder.name or "the size"):
         raise Refused(reason)
     return *literal_at(context, holder, size), str(padded)
