@@ -14,6 +14,7 @@ from warpline.syntax.source import Source
 
 #: A masked score this low or lower is gone after the softmax.
 _GONE = -1e4
+_LAST_TWO = (-2, -1)
 #: Methods that keep the entries of a mask.
 _SAME = ("view", "reshape", "unsqueeze", "expand", "bool", "to", "type", "float", "int", "long", "byte")
 #: Methods that keep the type of what they are called on.
@@ -42,17 +43,32 @@ def attention(term: Term) -> Attention | None:
     """``softmax(mask(q @ k * scale)) @ v``, dropout and casts between them allowed."""
     if term.op != "matmul":
         return None
-    weights, value = without_casts(term.args[0]), term.args[1]
-    dropout = None
-    if weights.op == "dropout":
-        weights, dropout = without_casts(weights.args[0]), weights
-    elif weights.op == "if" and any(arg.op == "dropout" for arg in weights.args[1:]):
-        dropout = weights
-        weights = next(arg for arg in weights.args[1:] if arg.op != "dropout")
-        weights = without_casts(weights)
-    if weights.op != "softmax" or weights.value != -1:
+    (weights, dropout), value = _without_dropout(without_casts(term.args[0])), term.args[1]
+    turned = weights.op == "transpose" and weights.value == _LAST_TWO
+    if turned:
+        weights, inner = _without_dropout(without_casts(weights.args[0]))
+        dropout = dropout or inner
+    if weights.op != "softmax" or weights.value != (-2 if turned else -1):
         return None
-    return _scores(without_casts(weights.args[0]), Attention(term, term, value, dropout=dropout))
+    found = _scores(without_casts(weights.args[0]), Attention(term, term, value, dropout=dropout))
+    return _turned(found) if turned and found is not None else found
+
+
+def _without_dropout(weights: Term) -> tuple[Term, Term | None]:
+    if weights.op == "dropout":
+        return without_casts(weights.args[0]), weights
+    if weights.op == "if" and any(arg.op == "dropout" for arg in weights.args[1:]):
+        inner = next(arg for arg in weights.args[1:] if arg.op != "dropout")
+        return without_casts(inner), weights
+    return weights, None
+
+
+def _turned(found: Attention) -> Attention | None:
+    """The attention whose scores are transposed, with a row for each key; None with masks, which are, too."""
+    query, key = found.key, found.query
+    if found.masks or query.op != "transpose" or query.value != _LAST_TWO:
+        return None
+    return replace(found, query=query.args[0], key=Term("transpose", (key,), _LAST_TWO))
 
 
 def _scores(term: Term, attention: Attention) -> Attention | None:
