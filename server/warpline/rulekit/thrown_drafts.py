@@ -44,7 +44,7 @@ def thrown_away(context: Context) -> Iterator[Draft]:
                 calls.setdefault(frame, []).append(node)
     if calls:
         yield from _alone(context, visits, calls)
-    for thrown in visits.found:
+    for thrown in visits.by_call:
         yield from _beside(context, visits, thrown)
 
 
@@ -76,24 +76,55 @@ def _beside(context: Context, visits: Visits, thrown: Thrown) -> Iterator[Draft]
         return products * shares[cost.place] * _OF_WEIGHTS
 
     spent = Spent(context.costs(shares), weights_ms)
-    found = (visits.only(thrown.beside, node) for node in reading)
+    attacked = not thrown.backward.read
+    found = (visits.only(thrown.whole, node) for node in reading)
     frames = [frame for frame in found if frame is not None]
     if not frames or not spent:
         return
     place = visits.frame(frames[0]).place
     yield context.draft(
         place,
-        "The backward pass goes through this to other parameters, and computes the gradients of the "
-        "parameters here on its way. They are cleared before anything reads them: {spent} a step ({share}).",
+        "The backward pass goes through this to "
+        + ("the gradient of a tensor" if attacked else "other parameters")
+        + ", and computes the gradients of the parameters here on its way. They are cleared before anything "
+        "reads them: {spent} a step ({share}).",
         context.spent("gradients of weights", spent.total),
         cause=spent.hottest.place,
         cost_ms=spent.total,
         change=spent.without(context),
-        fixes=[
+        fixes=[partial(_for_one, context, visits, thrown)]
+        if attacked
+        else [
             "call `requires_grad_(False)` on this part of the model before the line, and "
             "`requires_grad_(True)` after it"
         ],
     )
+
+
+def _for_one(context: Context, visits: Visits, thrown: Thrown) -> Fix:
+    """``backward(inputs=[tensor])`` for the one tensor whose gradient the function reads after it. Raises
+    Refused."""
+    by_hand = "call `torch.autograd.grad(loss, tensor)`, or `backward(inputs=[tensor])`"
+    innermost = next(visits.stack(thrown.backward.stack), None)
+    if innermost is None or len(visits.leaves(thrown.backward)) != 1:
+        raise Refused(by_hand)
+    frame = visits.frame(innermost)
+    source = context.source(frame.file)
+    calls = source.calls(frame.line, "backward")
+    function = source.enclosing(calls[0], cst.FunctionDef) if len(calls) == 1 else None
+    if function is None or source.argument(calls[0], "inputs", 3) is not None or source.unpacked(calls[0]):
+        raise Refused(by_hand)
+    read = {
+        node.value.value if isinstance(node.value, cst.Name) else ""
+        for node in source.nodes(cst.Attribute, within=function)
+        if node.attr.value == "grad" and source.name(node) != "torch.autograd.grad"
+    }
+    if len(read) != 1 or "" in read:
+        raise Refused(by_hand)
+    (tensor,) = read
+    edits = Edits(source)
+    edits.set_argument(calls[0], "inputs", f"[{tensor}]")
+    return edits.fix("Compute the gradient of this tensor only", "unsafe")
 
 
 def _without_graph(context: Context, visits: Visits, calls: list[int]) -> Fix:

@@ -4,10 +4,10 @@
 
 Finds parts of the model that the backward pass goes through for nothing: a discriminator's step that goes
 back through the generator, a frozen backbone or a teacher whose parameters still ask for gradients. It also
-finds layers whose weights get gradients that nothing uses, on the way to other parameters: a critic below an
-actor's loss, frozen weights between adapters. Such gradients belong to no optimizer, or are cleared before
-anything reads them, as two recorded steps show; then another backward pass has to train their parameters. The
-finding is at the call of that part.
+finds layers whose weights get gradients that nothing uses, on the way to other parameters or to an input: a
+critic below an actor's loss, frozen weights between adapters, a model whose input is attacked. Such gradients
+belong to no optimizer, or are cleared before anything reads them, as two recorded steps show; then another
+backward pass has to train their parameters. The finding is at the call of that part.
 
 Nothing is reported if something may read the gradients (hooks, a norm of all of them, a reduction over
 ranks), if the graph is kept for another pass, or if lines that have not run yet would train more parameters.
@@ -121,6 +121,47 @@ for states, actions, targets in batches:
 
 Call `critic.requires_grad_(False)` before the actor's loss is computed, and `critic.requires_grad_(True)`
 after it.
+
+## Example
+
+An attack needs the gradient of its input only, and the next `zero_grad` clears those of the weights:
+
+```python
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %8 shape=[32,64] leaf=true
+def attack(images, labels):
+    shift = torch.zeros_like(images).requires_grad_()
+    loss = criterion(model(images + shift), labels)
+    #^ found; cost step_ms=9 device_ms=9 backward_ms=6; op aten::mm phase=backward count=2 device_ms=6
+    #^ node aten.mm.default args=[%8,%20] shape=[32,64]
+    loss.backward()  #> pass roots=[%0] cleared=[%20]
+    return images + shift.grad.sign()
+
+for images, labels in batches:
+    hard = attack(images, labels)
+    optimizer.zero_grad()
+    loss = criterion(model(hard), labels)
+    #^ cost step_ms=9 device_ms=9 backward_ms=6; node aten.mm.default args=[%9,%20] shape=[32,64]
+    loss.backward()  #> pass roots=[%1] read=[%20]
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+def attack(images, labels):
+    shift = torch.zeros_like(images).requires_grad_()
+    loss = criterion(model(images + shift), labels)
+    loss.backward(inputs=[shift])
+    return images + shift.grad.sign()
+
+for images, labels in batches:
+    hard = attack(images, labels)
+    optimizer.zero_grad()
+    loss = criterion(model(hard), labels)
+    loss.backward()
+    optimizer.step()
+```
 
 ## Near misses
 

@@ -52,7 +52,7 @@ def thrown(step: Step) -> tuple[set[str], set[str]]:
         return {text[visits.frame(frame).line - 1].strip() for frame in frames if frame is not None}
 
     alone = {node for one in visits.found for node in visits.reading(one.alone, one.parameters)}
-    beside = [lines(visits.reading(one.beside, one.parameters), one.beside) for one in visits.found]
+    beside = [lines(visits.reading(one.beside, one.parameters), one.whole) for one in visits.by_call]
     return lines(alone, visits.alone), set().union(*beside)
 
 
@@ -309,6 +309,34 @@ def saliency(pair: Pair) -> Step:
     return step
 
 
+def attack(pair: Pair) -> Step:
+    def step() -> None:
+        images, shift = torch.randn(3, 5), torch.zeros(3, 5)
+        for _ in range(2):
+            shift = shift.detach().requires_grad_()
+            pair.critic(images + shift).mean().backward()
+            shift = shift + shift.grad.sign() if shift.grad is not None else shift
+        pair.update(pair.critic(images + shift.detach()).mean(), pair.of_critic)
+
+    return step
+
+
+def free_attack(pair: Pair) -> Step:
+    """The gradients of the attack's passes train the weights as well."""
+    images = torch.randn(3, 5)
+
+    def step() -> None:
+        shift = torch.zeros(3, 5)
+        pair.of_critic.zero_grad()
+        for _ in range(2):
+            shift = shift.detach().requires_grad_()
+            pair.critic(images + shift).mean().backward()
+            shift = shift + shift.grad.sign() if shift.grad is not None else shift
+        pair.of_critic.step()
+
+    return step
+
+
 def shared(pair: Pair) -> Step:
     """The critic's optimizer trains a layer of the generator as well."""
     optimizer = sgd(pair.critic, pair.net[0])
@@ -345,11 +373,25 @@ def through_a_function(pair: Pair) -> Step:
     "made",
     [
         accumulating, clipping, logging, seldom, seldom_seen, kept_graph, penalty, penalty_of_a_detached_one,
-        hooked, looked_at, by_hand, adapting, saliency,
+        hooked, looked_at, by_hand, adapting, free_attack,
     ],
 )  # fmt: skip
 def test_gradients_that_are_needed(made: Callable[[Pair], Step]) -> None:
     assert thrown(made(Pair())) == (set(), set())
+
+
+def test_passes_for_a_tensor_of_the_scripts_own() -> None:
+    line = "pair.critic(images + shift).mean().backward()"
+    assert thrown(attack(Pair())) == (set(), {line})
+    assert thrown(saliency(Pair())) == (set(), {"pair.critic(pair.net(image)).max().backward()"})
+
+
+def test_the_passes_of_one_call_are_one() -> None:
+    visits = Visits(graph_of(recorded(attack(Pair()))))
+    (one,) = visits.by_call
+    assert len(visits.found) == 2
+    assert one.beside == visits.found[0].beside | visits.found[1].beside
+    assert len(visits.leaves(one.backward)) == 1
 
 
 def test_a_generator_that_leads_to_the_critic_is_needed() -> None:

@@ -16,12 +16,19 @@ _CUT = frozenset({"detach"})
 @dataclass(frozen=True, slots=True, eq=False)
 class Thrown:
     """A pass that makes such gradients. ``alone``: operators that it visits for them alone. ``beside``: those
-    that it visits for others, too. ``parameters``: values of the parameters that get them."""
+    that it visits for others, too. ``visited``: all that it visits. ``parameters``: values of the parameters
+    that get them."""
 
     backward: Backward
     alone: frozenset[Node]
     beside: frozenset[Node]
+    visited: frozenset[Node]
     parameters: frozenset[int]
+
+    @property
+    def whole(self) -> frozenset[Node]:
+        """What the call that is to blame may compute: where it is for no parameter, all that it visits."""
+        return self.beside if self.backward.read else self.visited
 
 
 class Visits:
@@ -38,10 +45,34 @@ class Visits:
 
         A pass that something else may visit the graph of after it, or that differentiates what only leads to
         such a parameter, is left out, as are parameters whose gradients the same call keeps at another time:
-        their optimizer makes a step less often.
+        their optimizer makes a step less often. A pass has to be for something: for parameters whose
+        gradients are read, or for a tensor of the script's own that asks for one, as an attack's input does.
         """
-        own = [one for one in self.flow.passes if one.operator >= 0 and one.read and one.cleared]
-        return [thrown for one in own if (thrown := self._thrown(one)) is not None]
+        own = [one for one in self.flow.passes if one.operator >= 0 and one.cleared]
+        wanted = [one for one in own if one.read or self.leaves(one)]
+        return [thrown for one in wanted if (thrown := self._thrown(one)) is not None]
+
+    def leaves(self, one: Backward) -> set[int]:
+        """The tensors of the script's own that a pass computes the gradients of."""
+        read = {value for node in self.visited(one) for value in node.inputs}
+        return read.intersection(self.flow.leaves)
+
+    @cached_property
+    def by_call(self) -> list[Thrown]:
+        """The same as ``found``, of which those that one call makes, as in a loop, are one."""
+        calls: dict[int, list[Thrown]] = {}
+        for one in self.found:
+            calls.setdefault(one.backward.stack, []).append(one)
+        return [
+            Thrown(
+                some[0].backward,
+                frozenset().union(*(one.alone for one in some)),
+                frozenset().union(*(one.beside for one in some)),
+                frozenset().union(*(one.visited for one in some)),
+                frozenset().union(*(one.parameters for one in some)),
+            )
+            for some in calls.values()
+        ]
 
     @cached_property
     def alone(self) -> frozenset[Node]:
@@ -66,7 +97,7 @@ class Visits:
         if any(kinds.get(value, 0) == _THROWN and value not in thrown for value in asked):
             return None
         beside = {node for node, kind in of_node.items() if kind == _THROWN | _OTHER}
-        return Thrown(one, frozenset(alone), frozenset(beside), thrown)
+        return Thrown(one, frozenset(alone), frozenset(beside), frozenset(visited), thrown)
 
     def _needed(self, one: Backward) -> set[Node]:
         """The operators that another pass visits for its own gradients."""
@@ -93,10 +124,14 @@ class Visits:
         return kind
 
     def visited(self, one: Backward) -> set[Node]:
-        """The operators that lead to what the pass starts from."""
+        """The operators that lead to what the pass starts from. A tensor that was detached, to ask for a
+        gradient of its own, is what the detached one was: nothing before it is visited."""
         waiting, seen = list(one.roots), set[Node]()
+        ends = frozenset(self.flow.leaves).difference(one.roots)
         while waiting:
-            node = self.graph.producer.get(waiting.pop())
+            if (value := waiting.pop()) in ends:
+                continue
+            node = self.graph.producer.get(value)
             if node is not None and node not in seen and node.index < one.operator and self._is_graphed(node):
                 seen.add(node)
                 waiting += node.inputs
