@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.annotated import FILE, read_example, texts
+from tests.rulekit.graph import recording
+from tests.rulekit.graph.recording import recorded
+from warpline.model.profile import MOST_OPS_A_LINE
 from warpline.rulekit import Context
 from warpline.rulekit.rounds import rounds
+from warpline.rulekit.vectorised import at_once
+from warpline.syntax.edits import Refused
+from warpline.wire.dataflow import Dataflow
+
+torch = pytest.importorskip("torch")
 
 SCRIPT = """\
 def overlap(box, boxes):
@@ -102,3 +112,33 @@ def test_a_loop_that_stores_by_its_number_is_no_recurrence(head: str, body: str)
 )
 def test_what_needs_the_round_before_or_trains_stays_a_loop(head: str, body: str) -> None:
     assert heads(head, body) == []
+
+
+PIECES = """\
+def pool(h, sizes):
+    parts = [atoms.mean(dim=0) for atoms in h.split(sizes)]
+    #^ cost step_ms=9 calls=1; {kept}
+    return torch.stack(parts)
+"""
+
+
+def test_pieces_of_many_sizes_are_counted_in_the_recorded_step() -> None:
+    """What takes them is not kept of the line, nor each of their sizes."""
+    kept = [f"op aten::mean count=2 cpu_ms=0.1 shapes=[[{at},4]]" for at in range(9, 9 + MOST_OPS_A_LINE)]
+    example = read_example(PIECES.format(kept="; ".join(kept)))
+    flow = _pooled([9 + at % 100 for at in range(200)])
+    assert {flow.sites[at].line for at in flow.site} > {2, 4}
+    facts = replace(example.profile.facts, dataflow=flow)
+    (one,) = rounds(Context(replace(example.profile, facts=facts), texts(example)))
+    assert (one.count, one.uneven) == (200, True)
+    with pytest.raises(Refused, match="index_add_"):
+        at_once(one)
+
+
+def _pooled(sizes: list[int]) -> Dataflow:
+    """The example's own lines as the runner records them, each at its number."""
+    text = PIECES.format(kept="")
+    scope: dict[str, Any] = {"torch": torch}
+    exec(compile(text, str(Path(recording.__file__).parent / "pooled.py"), "exec"), scope)
+    flow = recorded(lambda: scope["pool"](torch.zeros(sum(sizes), 4), sizes)).flow
+    return replace(flow, sites=tuple(replace(site, file=FILE) for site in flow.sites))

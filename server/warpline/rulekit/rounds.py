@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from warpline.rulekit.graph.graph import whole_graph
 from warpline.rulekit.graph.repeated import repeated
 from warpline.rulekit.terms import descend
 from warpline.syntax.source import Source
+from warpline.wire.dataflow import MOST_IN_LIST
 
 Comprehension = cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp
 Statement = cst.For | cst.While
@@ -26,6 +28,7 @@ LEAST_ROUNDS = 8
 _PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::index_select"}
 _LOOK_UPS = {"aten::index", "aten::index_select"}
 _PIECES = {"aten::unbind", "aten::split", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split"}
+_UNEVEN = "aten::split_with_sizes"
 #: What the gradient of a piece is made of: zeros for the whole tensor, the piece's own gradient copied into
 #: them, and the sum over the pieces.
 _WHOLE_GRADIENT = {"aten::fill_", "aten::zero_", "aten::copy_", "aten::add_", "aten::add"}
@@ -40,6 +43,7 @@ class Rounds:
     costs: list[LineCost]
     count: float
     whole: bool = False  # each round works on the whole of the same tensors, and not on a piece
+    uneven: bool = False  # pieces were cut to given sizes
 
 
 def rounds(context: Context) -> Iterator[Rounds]:
@@ -53,12 +57,14 @@ def rounds(context: Context) -> Iterator[Rounds]:
     recorded = _recorded(context)
     for cost in context.profile.lines:
         most = max(_often(cost, recorded).values(), default=0.0)
-        if max([most, *(line.calls for line in _called(context, cost))]) < LEAST_ROUNDS:
+        taken = _taken(context, cost.place)
+        if max([most, taken, *(line.calls for line in _called(context, cost))]) < LEAST_ROUNDS:
             continue
         source = context.source(cost.file)
         loop = _around(source, cost.line)
         if loop is None or id(loop) in seen:
             continue
+        taken = 0.0 if isinstance(loop, Statement) else taken
         seen.add(id(loop))
         start, end = source.span(loop)
         costs = [
@@ -70,10 +76,12 @@ def rounds(context: Context) -> Iterator[Rounds]:
         called = dict.fromkeys(line for one in given for line in _called(context, one))
         costs += [line for line in called if line not in costs]
         count, whole = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded), False
+        count = max(count, taken)
         if count < LEAST_ROUNDS:
             count, whole = _again(context, costs)
         if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
-            yield Rounds(source, loop, costs, count, whole)
+            uneven = any(_UNEVEN in _often(one, recorded) for one in costs)
+            yield Rounds(source, loop, costs, count, whole, uneven)
 
 
 def _called(context: Context, cost: LineCost) -> list[LineCost]:
@@ -136,6 +144,22 @@ def _recorded(context: Context) -> Often:
             names = found.setdefault(place, {})
             names[f"aten::{node.name}"] = names.get(f"aten::{node.name}", 0) + 1
     return found
+
+
+def _taken(context: Context, place: tuple[str, int]) -> float:
+    """Pieces that the recorded step read of what was taken apart at this line. Of a line with pieces of many
+    sizes few operators are kept, and what takes them is none of those."""
+    graph = whole_graph(context.profile.facts.dataflow)
+    nodes = graph.at(place) if graph is not None else ()
+    read, often = Counter[int](), Counter[tuple[int, str]]()
+    for node in nodes:
+        often[node.site, node.name] += 1
+        if graph is not None and f"aten::{node.name}" in _PIECES:
+            read[node.site] += sum(value in graph.consumers for value in node.outputs)
+    found = max(read.values(), default=0)
+    # So many pieces have numbers. An instruction of a round runs once for each of them, or more.
+    more = (one for one in often.values() if one > found)
+    return float(min(more, default=found) if found >= MOST_IN_LIST else found)
 
 
 def _around(source: Source, line: int) -> Loop | None:

@@ -30,6 +30,10 @@ def at_once(found: Rounds) -> Fix:
         )
     if isinstance(loop, cst.While):
         raise Refused("the condition of the `while` may end it early: work on the whole tensor by hand")
+    if found.uneven:
+        raise Refused(
+            "combine rows by their piece's number with `index_add_` or `scatter_reduce_`, or pad the pieces"
+        )
     if not isinstance(loop, cst.For):
         raise Refused(
             "the loop is one expression: call its function with the whole tensor, or use `torch.vmap`"

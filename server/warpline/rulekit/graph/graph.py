@@ -63,6 +63,7 @@ class Graph:
         self.producer: dict[int, Node] = {}
         self.consumers: dict[int, list[Node]] = {}
         self.parameters = frozenset(flow.parameters)
+        self._at: dict[tuple[str, int], list[Node]] | None = None
         self._like: list[int] = []  # of values that no operator made by itself: one of the same shape
         for index, (name, site, given, outputs) in enumerate(
             zip(flow.name, flow.site, flow.arguments, flow.outputs, strict=True)
@@ -179,6 +180,15 @@ class Graph:
         """The file and line of that."""
         site = self.site(node)
         return site.place if site is not None else None
+
+    def at(self, place: tuple[str, int]) -> list[Node]:
+        """The operators of a file and line."""
+        if self._at is None:
+            self._at = {}
+            for node in self.nodes:
+                if (found := self.place(node)) is not None:
+                    self._at.setdefault(found, []).append(node)
+        return self._at.get(place, [])
 
     def origin(self, value: int, *more: frozenset[str]) -> int:
         """The value that ``value`` is a view or a cast of; ``more``: through these operators too."""
