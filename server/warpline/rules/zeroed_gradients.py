@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds `zero_grad(set_to_none=False)` and loops over `grad.zero_()` that take a measurable part of the
-step. The fix resets the gradients to None.
+Finds `zero_grad(set_to_none=False)`, loops over `grad.zero_()`, and `torch._foreach_zero_` of a list of
+gradients that take a measurable part of the step. The fix resets the gradients to None.
 
 ## Why is this slow
 
@@ -70,6 +70,33 @@ for batch in loader:
     optimizer.zero_grad(**CLEARING)
     loss = model(batch)
     loss.backward()
+```
+
+## Example
+
+A list of gradients that the script fills itself:
+
+```python
+import torch
+
+for batch in loader:
+    torch._foreach_zero_([p.grad for p in model.parameters() if p.grad is not None])
+    #^ found; cost step_ms=3 cpu_ms=3; op aten::_foreach_zero_ count=1 cpu_ms=3
+    loss = model(batch)  #> cost device_ms=40
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+for batch in loader:
+    for p in model.parameters(): p.grad = None
+    loss = model(batch)
+    loss.backward()
+    optimizer.step()
 ```
 
 ## Near misses
@@ -201,14 +228,35 @@ def _clearing(source: Source, line: int) -> cst.Call | None:
     for found in source.calls(line, "zero_", "fill_"):
         if isinstance(found.func, cst.Attribute) and _gradient(found) is not None:
             return found
+    for found in source.calls(line, "_foreach_zero_"):
+        if _listed(source, found) is not None:
+            return found
     return None
+
+
+def _listed(source: Source, call: cst.Call) -> cst.ListComp | None:
+    """``[p.grad for p in …]``, which ``_foreach_zero_`` is given, or which is what its function calls so."""
+    given = call.args[0].value if call.args else None
+    function = source.enclosing(call, cst.FunctionDef) or source.module
+    if isinstance(given, cst.Name):
+        held = [
+            one.value
+            for one in source.nodes(cst.Assign, within=function)
+            for target in one.targets
+            if isinstance(target.target, cst.Name) and target.target.value == given.value
+        ]
+        given = held[0] if len(held) == 1 else None
+    if not isinstance(given, cst.ListComp):
+        return None
+    taken = given.elt
+    return given if isinstance(taken, cst.Attribute) and taken.attr.value == "grad" else None
 
 
 def _flag(context: Context, source: Source, call: cst.Call | None, fills: list[Op]) -> Origin | None:
     """The ``False`` that is passed as ``set_to_none`` but not written at the call, which may have any name:
     little else than optimizers fills whole lists of tensors."""
-    if call is None:
-        lists = any(op.name == "aten::_foreach_zero_" for op in fills)
+    if call is None or source.is_named(call.func, "_foreach_zero_"):
+        lists = call is None and any(op.name == "aten::_foreach_zero_" for op in fills)
         found = written(context, "set_to_none") if lists else None
     elif not source.is_named(call.func, "zero_grad"):
         return None
@@ -246,9 +294,34 @@ def _fix(source: Source, call: cst.Call | None, flag: Origin | None) -> Fix:
             edits.remove_argument(call, "set_to_none")
         else:
             edits.set_argument(call, "set_to_none", "True", 0)
+    elif (listed := _listed(source, call)) is not None:
+        edits.replace(call, _unset(source, call, listed))
     else:
         gradient, statement = _gradient(call), source.statement(call)
         if gradient is None or statement is None or source.code(statement).strip() != source.code(call):
             raise Refused("the call is part of a larger expression")
         edits.replace(call, f"{source.code(gradient)} = None")
     return edits.fix("Reset gradients to None", "unsafe")
+
+
+def _unset(source: Source, call: cst.Call, listed: cst.ListComp) -> str:
+    """A loop that sets what is ``listed`` to None, as one statement. Raises Refused."""
+    by_hand = "set each `.grad` to None instead"
+    loop, taken = listed.for_in, cst.ensure_type(listed.elt, cst.Attribute).value
+    statement = source.statement(call)
+    if (
+        not isinstance(loop.target, cst.Name)
+        or not isinstance(taken, cst.Name)
+        or loop.inner_for_in is not None
+    ):
+        raise Refused(by_hand)
+    name = loop.target.value
+    if taken.value != name or statement is None or source.code(statement).strip() != source.code(call):
+        raise Refused(by_hand)
+    if any(source.code(one.test) != f"{name}.grad is not None" for one in loop.ifs):
+        raise Refused(by_hand)
+    function = source.enclosing(call, cst.FunctionDef) or source.module
+    inside = {id(one) for one in source.nodes(cst.Name, within=listed)}
+    if any(one.value == name and id(one) not in inside for one in source.nodes(cst.Name, within=function)):
+        raise Refused(by_hand)
+    return f"for {name} in {source.code(loop.iter)}: {name}.grad = None"
