@@ -59,7 +59,7 @@ class Visits:
 
     @cached_property
     def by_call(self) -> list[Thrown]:
-        """The same as ``found``, of which those that one call makes, as in a loop, are one."""
+        """The same as ``found``. The passes that one call makes, as in a loop, are put together."""
         calls: dict[int, list[Thrown]] = {}
         for one in self.found:
             calls.setdefault(one.backward.stack, []).append(one)
