@@ -33,6 +33,8 @@ flat = torch.randn(9)
 state = defaultdict(dict)
 lr, beta, decay, noise, group = 0.1, 0.9, 0.01, torch.randn(3), {{"lr": 0.2, "params": params}}
 scales = [0.5, 0.25, 0.125]
+names = dict(zip("abc", params))
+shadow = {{name: one.detach().clone() for name, one in names.items()}}
 {before}
 
 @torch.no_grad()
@@ -41,7 +43,7 @@ def step():
 
 def seen():
     kept = [one for p in params for one in (p, p.grad, *state[p].values()) if torch.is_tensor(one)]
-    return [one.detach().clone() for one in (*kept, *averages, flat)]
+    return [one.detach().clone() for one in (*kept, *averages, *shadow.values(), flat)]
 """
 
 
@@ -141,6 +143,30 @@ for p in params:
     rate = group["lr"]
     p.mul_(rate)
 """,
+    "chosen": """
+for p in params:
+    if p.grad is not None:
+        assert p.requires_grad
+        mean = p.grad
+        p.data.add_(mean, alpha=-lr)
+""",
+    "of a kind": """
+for number, mine in enumerate(averages):
+    if mine.dtype.is_floating_point and mine.dim() == 2:
+        mine *= beta
+        mine += (1 - beta) * params[number].detach()
+""",
+    "kept in a dict": """
+for name, p in names.items():
+    if p.requires_grad:
+        assert name in shadow
+        new_average = (1.0 - beta) * p.data + beta * shadow[name]
+        shadow[name] = new_average.clone()
+""",
+    "its data": """
+for mine, p in zip(averages, params):
+    mine.data = mine.data * beta + p.data * (1 - beta)
+""",
     "in a loop over groups": """
 for own in [group, {"lr": 0.3, "params": averages}]:
     for p in own["params"]:
@@ -149,7 +175,15 @@ for own in [group, {"lr": 0.3, "params": averages}]:
 }
 
 
-EXACT = {"copied", "decayed", "number of the round's own line", "in a loop over groups"}
+EXACT = {
+    "copied",
+    "decayed",
+    "of a kind",
+    "kept in a dict",
+    "its data",
+    "number of the round's own line",
+    "in a loop over groups",
+}
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -233,8 +267,8 @@ for p in params:
 """),
     ("no form for lists", """
 for p in params:
-    p.mul_(2)
     p.grad = p.grad * 2
+    p.data = p.data * 2
 """),
     ("no form for lists", """
 for p in params:
@@ -259,6 +293,40 @@ for p in params:
     ("call `torch._foreach", """
 for p in params:
     p.add_(noise)
+"""),
+    # A round reads what the one before stored.
+    ("what another one changes", """
+for name, p in [*names.items(), ("a", params[0])]:
+    shadow[name] = shadow[name] * beta
+"""),
+    ("no form for lists", """
+for name, p in names.items():
+    shadow[name] = shadow[name] * beta
+    p.add_(shadow[name])
+"""),
+    ("no form for lists", """
+for name, p in names.items():
+    if p.requires_grad:
+        shadow[name] = shadow[name] * beta
+return name
+"""),
+    ("no form for lists", """
+for p in params:
+    if p.requires_grad:
+        p.mul_(beta)
+    else:
+        p.mul_(lr)
+"""),
+    ("no form for lists", """
+for p in params:
+    if p.requires_grad:
+        state[p]["mean"] = p.grad * 2
+    p.mul_(beta)
+"""),
+    ("something else is computed", """
+for p in params:
+    if p.grad[0, 0]:
+        p.mul_(beta)
 """),
     ("something else is computed", """
 for mine, more in zip(averages, (p.detach() * averages[2].sum() for p in params)):

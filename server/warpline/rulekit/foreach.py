@@ -21,7 +21,7 @@ from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import Graph, Node, Ref
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import NOT_LITERAL, Source, called_name
 from warpline.text.lines import lines_of
 from warpline.wire.dataflow import DIRECT
 
@@ -51,10 +51,24 @@ _OPERATORS: dict[type[cst.CSTNode], str] = {
 }  # fmt: skip
 #: These round once, or not at all: the same in a kernel for lists. What multiplies and adds rounds once or
 #: twice, as the compiler of that kernel chose.
-_EXACT = {"mul", "copy", "zero", "sign", "abs", "neg", "maximum", "minimum", "clamp_min", "clamp_max", "sqrt"}
+_EXACT = {
+    "clone",
+    "mul",
+    "copy",
+    "zero",
+    "sign",
+    "abs",
+    "neg",
+    "maximum",
+    "minimum",
+    "clamp_min",
+    "clamp_max",
+    "sqrt",
+}
+_ASKS = {"len", "isinstance", "is_tensor", "is_floating_point", "startswith", "endswith", "dim"}
 _OF_NUMBERS = ("float", "int", "abs", "min", "max", "math.sqrt", "math.pow", "math.exp", "math.log")
 _FIRST_VERSION = (2, 1)
-_MAKES = {"zeros_like", "clone", "detach", "ones_like", "empty_like"}
+_MAKES = {"zeros_like", "clone", "detach", "ones_like"}
 
 _OTHER = "the loop does something that has no form for lists of tensors: `{}`"
 
@@ -122,9 +136,13 @@ class _Loop:
             raise Refused(_ADVICE)
         self.taken = {name.value for name in source.nodes(cst.Name)}
         statements = list(loop.body.body)
-        self.start: list[cst.BaseStatement] = []
-        while statements and self._finds(statements[0]):
-            self.start.append(statements.pop(0))
+        while statements:
+            while statements and self._finds(statements[0]):
+                statements.pop(0)
+            inside = self._chosen(statements)
+            if inside is None:
+                break
+            statements = inside
         self.body = statements
         if not self.body:
             raise Refused(_ADVICE)
@@ -146,6 +164,8 @@ class _Loop:
         if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
             return False
         assign = statement.body[0]
+        if isinstance(assign, cst.Assert):
+            return self._asks(assign.test)
         if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
             return False
         target, value = assign.targets[0].target, assign.value
@@ -159,10 +179,22 @@ class _Loop:
         self.names |= {name for one, two in pairs if self._own(two) for name in self._named(one)}
         return True
 
+    def _chosen(self, statements: list[cst.BaseStatement]) -> list[cst.BaseStatement] | None:
+        """What is done for some of the tensors, where that is all that is left of a round: ``if p.grad is not
+        None:``."""
+        one = statements[0] if len(statements) == 1 else None
+        if (
+            not isinstance(one, cst.If)
+            or one.orelse is not None
+            or not isinstance(one.body, cst.IndentedBlock)
+        ):
+            return None
+        return list(one.body.body) if self._asks(one.test) else None
+
     def _asks(self, test: cst.BaseExpression) -> bool:
-        """Whether a condition calls nothing but ``len``: what a tensor holds is not asked."""
+        """Whether a condition asks for nothing that a tensor holds."""
         calls: Iterable[cst.Call] = descend(test, cst.Call)
-        return all(self.source.code(call.func) == "len" for call in calls)
+        return all(called_name(call) in _ASKS for call in calls)
 
     def _begins(self, statement: cst.CSTNode) -> bool:
         """Whether it gives a tensor's state its first value, made of that tensor alone."""
@@ -170,10 +202,18 @@ class _Loop:
             return False
         if not isinstance(statement.targets[0].target, (cst.Subscript, cst.Attribute)):
             return False
-        calls: Iterable[cst.Call] = descend(statement.value, cst.Call)
-        return self._own(statement.value) and all(
-            self.source.code(call.func).rpartition(".")[2] in _MAKES for call in calls
-        )
+        return self.source.literal(statement.value) is not NOT_LITERAL or self._first(statement.value)
+
+    def _first(self, node: cst.BaseExpression) -> bool:
+        """``torch.zeros_like(p)``, ``p.detach().clone()``: a copy of the tensor, or one of its size."""
+        if not isinstance(node, cst.Call):
+            return self._path(node)
+        if called_name(node) not in _MAKES:
+            return False
+        given = [one.value for one in node.args if one.keyword is None]
+        if isinstance(node.func, cst.Attribute) and not self.source.name(node.func).startswith("torch."):
+            given.append(node.func.value)
+        return all(map(self._first, given)) and any(map(self._own, given))
 
     def _path(self, node: cst.CSTNode) -> bool:
         """Names, attributes and entries: what is looked up and not computed."""
@@ -259,6 +299,14 @@ class _Loop:
     def _called(self, call: cst.Call, called: cst.Attribute, changes: bool) -> str:
         name = called.attr.value
         arguments = list(call.args)
+        if name in ("clone", "detach") and not arguments:
+            first = self._tensors(called.value, changes=changes)
+            if first is None:
+                raise Refused(_OTHER.format(self.source.code(call)))
+            if name == "detach":  # outside of autograd it is the same
+                return first
+            self.written.operations.append(_Operation("clone", 1, False, self.lines))
+            return f"[one.clone() for one in {first}]"
         if self.source.name(called).startswith("torch.") and self.source.name(called).count(".") == 1:
             receiver = arguments.pop(0).value if arguments and arguments[0].keyword is None else None
         else:
@@ -359,8 +407,34 @@ class _Loop:
                 code, made = known or self._fresh(name), code
                 self.written.lines.append(f"{code} = {made}")
             self.written.made[name] = code
+        elif (
+            isinstance(small, cst.Assign)
+            and len(small.targets) == 1
+            and statement is self.body[-1]
+            and self._own(small.targets[0].target)
+            and self._path(small.targets[0].target)
+        ):
+            self._store(small.targets[0].target, small.value)
         else:
             raise Refused(_OTHER.format(self.source.lines[start[0] - 1].strip()))
+
+    def _store(self, target: cst.BaseAssignTargetExpression, value: cst.BaseExpression) -> None:
+        """``self.kept[name] = new`` at the end of a round: once all are computed, in a loop of its own."""
+        self.hint = "value"
+        code, named = self._tensors(value, changes=True), sorted(self._named(target) & self.names)
+        refused = _OTHER.format(self.source.code(target))
+        if code is None or self._named(target) & set(self.written.made) or any(map(self._read_after, named)):
+            raise Refused(refused)
+        held = code if code.isidentifier() else self._held(code)
+        nodes = {name.value: name for name in descend(target, cst.Name) if name.value in named}
+        lists = [self._list(nodes[name]) for name in named]
+        new = next((one for one in ("new", "value", "made") if one not in self.taken), None)
+        if new is None:
+            raise Refused(refused)
+        self.written.lines += [
+            f"for {', '.join([*named, new])} in zip({', '.join([*lists, held])}):",
+            f"{self.source.module.default_indent}{self.source.code(target)} = {new}",
+        ]
 
     def _read_after(self, name: str) -> bool:
         """Whether a name of the round's may be read where the loop has ended."""
@@ -380,14 +454,13 @@ class _Loop:
         edits = Edits(source)
         self.module = edits.add_import("torch", "import torch")
         block: list[str] = []
-        own = [*self.start, *self.body]
         for statement in self.body:
             before = len(self.written.lines)
             self._statement(statement)
             block += _comments(statement)
             block += self.written.lines[before:]
             note = _trailing(statement)
-            if note and len(self.written.lines) > before and statement is not own[-1]:
+            if note and len(self.written.lines) > before and statement is not self.body[-1]:
                 block[-1] += f"  {note}"
         for name in self.written.made:
             if self._read_after(name):
@@ -396,9 +469,9 @@ class _Loop:
         _independent(context, source.path, operations)
         first = source.line(self.body[0])
         names = list(self.written.lists.values())
-        inner = source.indentation(source.line(own[0]))
         outer = source.indentation(source.line(loop))
-        step = inner.removeprefix(outer)
+        inner = source.indentation(first).removeprefix(outer)
+        step = source.module.default_indent
         at = (source.line(loop), len(outer))
         end = (first - 1, len(source.lines[first - 2]))
         head = lines_of(source.slice(at, end))
@@ -413,7 +486,7 @@ class _Loop:
         lines = [
             f"{', '.join(names)} = {', '.join(['[]'] * len(names))}",
             *head,
-            *(f"{step}{held}.append({code})" for code, held in self.written.lists.items()),
+            *(f"{inner}{held}.append({code})" for code, held in self.written.lists.items()),
             f"if {names[0]}:",
             *(step + text for text in block),
         ]
@@ -530,8 +603,8 @@ def _independent(context: Context, file: str, operations: list[_Operation]) -> N
     for at, node in enumerate(computed):
         for value in (*node.inputs, *node.outputs):
             touched.setdefault(root(value), set()).add(at // each)
-        if graph.is_in_place(node):
-            changed.add(root(node.inputs[0]))
+        # What a round makes may be stored where the next one reads.
+        changed.update(map(root, node.outputs))
     if any(len(touched[value]) > 1 for value in changed):
         raise Refused("a tensor is in its lists twice, or a round needs what another one changes")
     _fits(context, graph, [node for node in computed if not graph.is_in_place(node)])
