@@ -94,6 +94,34 @@ def test_the_last_size_is_told() -> None:
     assert longer_each_step(costs[7], 4) is None
 
 
+@pytest.mark.parametrize(("retries", "told"), [(5, True), (0, False)])
+def test_blocks_that_the_allocator_cannot_use_again(retries: int, told: bool) -> None:
+    """An H200 of 140 GiB was full after 13 s, and scripts beside it failed."""
+    memory = f"#> memory reserved_bytes=147840827392 peak_bytes=9236585984 alloc_retries={retries}\n"
+    example = read_example(memory + code())
+    (found,) = diagnose(example.profile, texts(example)).findings
+    held = "memory for 8.6 GiB in use, and had to give blocks back 5 times"
+    assert (held in found.message) is told
+
+
+def test_and_a_tensor_that_each_step_makes_longer() -> None:
+    example = read_example(
+        """\
+#> memory reserved_bytes=141736017920 peak_bytes=21609055232 alloc_retries=13
+class Recorder:
+    def __call__(self, state):
+        self.frames = torch.vstack((self.frames, state[None]))
+        #^ cost step_ms=4 device_ms=4
+        #^ op aten::cat count=0.3 shapes=[[800,64,16,64],[]] device_ms=1
+        #^ op aten::cat count=0.3 shapes=[[816,64,16,64],[]] device_ms=1
+        #^ op aten::cat count=0.3 shapes=[[832,64,16,64],[]] device_ms=1
+"""
+    )
+    (found,) = diagnose(example.profile, texts(example)).findings
+    assert found.rule == "cat-in-loop"
+    assert "it holds 132 GiB of the device's memory" in found.message
+
+
 TOKENS = """\
 #> device kind=cpu; steps step_ms=20
 def write(prompt):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from warpline.model.report import Evidence
 from warpline.rulekit.context import Context
+from warpline.rulekit.message import count, size
 
 #: Growth below this is not a leak that a training run would notice (1 MiB a step).
 MINIMUM_GROWTH_BYTES = 2**20
@@ -16,3 +18,20 @@ def growth_bytes(context: Context) -> float | None:
         return None  # the resident size of a process grows for many reasons
     growth = context.profile.facts.memory.growth_bytes_per_step
     return float(growth) if growth is not None and growth >= MINIMUM_GROWTH_BYTES else None
+
+
+def never_reused(context: Context) -> tuple[str, dict[str, Evidence]]:
+    """A sentence, and its numbers, on what ever longer tensors do to torch's allocator, where it ran out of
+    memory: it keeps the blocks of all of them."""
+    memory = context.profile.facts.memory
+    if not memory.alloc_retries or memory.reserved_bytes is None or memory.peak_bytes is None:
+        return "", {}
+    return (
+        " Each length is new, so torch's allocator cannot use a block again: it holds {held} of the device's "
+        "memory for {needed} in use, and had to give blocks back {retries} times.",
+        {
+            "held": size("held by torch's allocator", memory.reserved_bytes),
+            "needed": size("in use at most", memory.peak_bytes),
+            "retries": count("allocations that failed at first", round(memory.alloc_retries)),
+        },
+    )

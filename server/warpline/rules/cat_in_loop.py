@@ -172,6 +172,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.growing import grows, new_share
 from warpline.rulekit.joining import concatenated_once, is_read, join_in_loop
+from warpline.rulekit.memory import never_reused
 from warpline.rulekit.saving import forward_share
 
 #: No kernel is shorter.
@@ -199,13 +200,15 @@ class CatInLoop(Rule):
             left = 2 / rounds if rounds > 2 else new_share(joins) if rounds < 2 else 1.0
             share = forward_share(cost, _joins)  # the line may call what makes the piece
             spent, left = share * cost.step_ms, 1 - share * (1 - left)
+            held, told = never_reused(context)
             yield context.draft(
                 place,
                 f"`{growth.name}` grows by concatenation in a loop: it is copied completely {{rounds}} "
-                "times a step, which takes {spent} ({share}).",
+                "times a step, which takes {spent} ({share})." + held,
                 {
                     "rounds": count("concatenations", round(rounds), "per step"),
                     **context.spent("growing tensor", spent),
+                    **told,
                 },
                 cost_ms=spent,
                 saving_ms=cost.step_ms * (1 - left),
@@ -231,13 +234,15 @@ def _kept(context: Context, cost: LineCost, joins: list[Op]) -> Draft:
     spent, joined = share * cost.step_ms, share * cost.device_ms
     least = SHORTEST_MS * rounds / joined if context.on_gpu and joined > 0 else 0.0
     left = 1 - share * (1 - min(1.0, max(new_share(joins), least)))
+    held, told = never_reused(context)
     return context.draft(
         cost.place,
         "A tensor grows here with each call: it is copied completely {rounds} times a step, "
-        "which takes {spent} ({share}), and more as it grows.",
+        "which takes {spent} ({share}), and more as it grows." + held,
         {
             "rounds": count("concatenations", round(rounds), "per step"),
             **context.spent("growing tensor", spent),
+            **told,
         },
         cost_ms=spent,
         change=Scale((cost.place,), device=left, host=1.0 if context.on_gpu else left),

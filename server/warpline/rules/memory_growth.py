@@ -128,7 +128,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
 from warpline.rulekit.growing import longer_each_step
 from warpline.rulekit.keeping import detached, keepers, kept_for_good
-from warpline.rulekit.memory import growth_bytes
+from warpline.rulekit.memory import growth_bytes, never_reused
 from warpline.rulekit.saving import leaving
 
 #: Percent of the step that work on all that is kept takes already where it is a warning.
@@ -212,13 +212,16 @@ def _read_again(context: Context) -> Iterator[Draft]:
         if not context.matters(spent):
             continue
         hottest = max(reading, key=lambda cost: cost.step_ms)
+        held, told = never_reused(context)
         yield context.draft(
             source.place(value),
             f"Each step adds to `{keeper}`, and computes something of all that is in it: a tensor of "
-            "size {size} in the captured steps. That takes {spent} ({share}), and longer in each step.",
+            "size {size} in the captured steps. That takes {spent} ({share}), and longer in each step."
+            + held,
             {
                 "size": count("size in the last captured step", reading[hottest]),
                 **context.spent("work on all that is kept", spent),
+                **told,
             },
             cause=hottest.place,
             cost_ms=None,  # now: later steps spend more
