@@ -143,6 +143,22 @@ for p in params:
     rate = group["lr"]
     p.mul_(rate)
 """,
+    "another name for the same": """
+for p, mine in zip(params, averages):
+    grad = p.grad
+    grad.add_(p, alpha=decay)
+    update = grad
+    update = update * 2
+    mine.mul_(beta).add_(grad)
+    p.sub_(update, alpha=lr)
+""",
+    "a branch for all": """
+for p in params:
+    d_p = p.grad
+    if decay != 0:
+        d_p = d_p.add(p, alpha=decay)
+    p.add_(d_p, alpha=-lr)
+""",
     "chosen": """
 for p in params:
     if p.grad is not None:
@@ -322,6 +338,20 @@ for p in params:
     if p.requires_grad:
         state[p]["mean"] = p.grad * 2
     p.mul_(beta)
+"""),
+    # Nothing shows what a branch does that was not taken, or holds the name where it is not.
+    ("call `torch._foreach", """
+for p in params:
+    if decay == 0:
+        p.mul_(beta)
+    p.add_(1)
+"""),
+    ("no form for lists", """
+for p in params:
+    p.mul_(beta)
+    if decay != 0:
+        update = p * 2
+        p.add_(update)
 """),
     ("something else is computed", """
 for p in params:

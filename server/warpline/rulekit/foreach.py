@@ -122,6 +122,7 @@ class _Loop:
         self.module = ""
         self.hint = "result"  # what the tensors that a statement makes are called
         self.lines = range(0)  # of the statement
+        self.sometimes = False  # whether the statement is in a branch
         text = source.code(loop)
         if (
             loop.orelse is not None
@@ -402,11 +403,16 @@ class _Loop:
                 raise Refused(_OTHER.format(self.source.code(small)))
             if not code.isidentifier():
                 known = self.written.made.get(name) or self.written.lists.get(name)
-                if known in [held for other, held in self.written.made.items() if other != name]:
+                others = (*self.written.made.items(), *self.written.lists.items())
+                if known in [held for other, held in others if other != name]:
                     known = None
+                if known is None and self.sometimes:
+                    raise Refused(_OTHER.format(self.source.code(small)))
                 code, made = known or self._fresh(name), code
                 self.written.lines.append(f"{code} = {made}")
             self.written.made[name] = code
+        elif isinstance(statement, cst.If):
+            self._branch(statement)
         elif (
             isinstance(small, cst.Assign)
             and len(small.targets) == 1
@@ -417,6 +423,22 @@ class _Loop:
             self._store(small.targets[0].target, small.value)
         else:
             raise Refused(_OTHER.format(self.source.lines[start[0] - 1].strip()))
+
+    def _branch(self, statement: cst.If) -> None:
+        """``if decay != 0:``, which is the same for all tensors."""
+        if (
+            statement.orelse is not None
+            or not isinstance(statement.body, cst.IndentedBlock)
+            or self.sometimes
+            or self._own(statement.test)
+        ):
+            raise Refused(_OTHER.format(self.source.lines[self.source.line(statement) - 1].strip()))
+        test, before, self.sometimes = self._number(statement.test), len(self.written.lines), True
+        for inner in statement.body.body:
+            self._statement(inner)
+        self.sometimes = False
+        step = self.source.module.default_indent
+        self.written.lines[before:] = [f"if {test}:", *(step + one for one in self.written.lines[before:])]
 
     def _store(self, target: cst.BaseAssignTargetExpression, value: cst.BaseExpression) -> None:
         """``self.kept[name] = new`` at the end of a round: once all are computed, in a loop of its own."""
