@@ -12,7 +12,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
-from warpline.wire.sites import Move, facts_of
+from warpline.wire.sites import Loader, Move, facts_of
 
 FileLine = tuple[str, int]
 
@@ -92,6 +92,15 @@ def copied_to_host_unwaited(context: Context) -> bool:
     still be under way when its call returns, and something else has to wait before the values are read.
     ``item()`` copies to pinned memory as well, but waits on the same line."""
     return any(_copied_to_pinned(cost) > cost.syncs for cost in context.profile.lines)
+
+
+def own_pinned_memory(context: Context) -> bool:
+    """Whether a step copies to the device from pinned memory that is not a loader's: the script may fill it
+    again once the copy is over. torch keeps that of a loader's batch until then."""
+    if not any(host_to_device(cost, pageable=False) > 0 for cost in context.profile.lines):
+        return False
+    loaders = (facts_of(Loader, site) for site in context.sites(Loader.KIND) if site.uses)
+    return not any(loader.pin_memory for loader in loaders)
 
 
 def _copied_to_pinned(cost: LineCost) -> float:
