@@ -95,7 +95,7 @@ for images in loader:
 
 Safe for the batches of a loader: the stream keeps the order, so the same values arrive. Unsafe if the script
 pins memory itself, because it may write to the host tensor before the copy is done. No edit is offered if it
-does so in place.
+does so in place, or if its steps may fill memory again that was pinned before them, and wait for no event.
 
 ## References
 
@@ -113,6 +113,8 @@ from warpline.model.change import OverlapCopies
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source, ms
 from warpline.rulekit.copies import copy_waits, move_calls, without_waiting
+from warpline.syntax.source import is_method
+from warpline.wire.sites import Sync, facts_of
 
 _FACTORIES = ("empty", "zeros", "ones", "full", "rand", "randn", "tensor", "empty_like", "zeros_like")
 
@@ -157,7 +159,7 @@ class BlockingHostCopy(Rule):
 def _fix(context: Context, place: tuple[str, int]) -> Fix:
     source, pins = context.source(place[0]), _pins(context)
     moves = move_calls(source, place[1]) if pins else []
-    if any(_is_filled(source, call) for call in moves):
+    if any(_is_filled(source, call) for call in moves) or (pins and _fills_kept(context)):
         raise Refused(
             "the script fills this host tensor again, and with `non_blocking=True` the copy may not be done "
             "by then: use two such tensors in turn, and wait for the copy before filling one again"
@@ -179,9 +181,38 @@ def _is_filled(source: Source, move: cst.Call) -> bool:
     return moved in [source.code(node) for node in written]
 
 
-def _pins(context: Context) -> bool:
-    """Whether the script pins memory by other means than a loader."""
+def _pins(context: Context) -> list[tuple[Source, cst.Call]]:
+    """Where the script pins memory by other means than a loader."""
     filled = context.calls(*_FACTORIES)
-    return any(context.calls("pin_memory")) or any(
-        source.argument(call, "pin_memory") for source, call in filled
+    return [
+        *context.calls("pin_memory"),
+        *((source, call) for source, call in filled if source.argument(call, "pin_memory")),
+    ]
+
+
+def _fills_kept(context: Context) -> bool:
+    """Whether the steps may fill pinned memory again that was made before them, without waiting for an event:
+    they write into tensors by ``out=``, ``copy_`` or NumPy."""
+    if any(_ran(context, source, call) for source, call in _pins(context)):
+        return False  # each step has memory of its own
+    waited = (
+        (context.source(site.file), site.line)
+        for site in context.sites(Sync.KIND)
+        if facts_of(Sync, site).what == "synchronize"
     )
+    for source, line in waited:
+        call = source.call(line, "synchronize")
+        if call is not None and not source.name(call.func).startswith("torch."):
+            return False  # an event, which says that the copy is over
+    return any(
+        _ran(context, source, call, on_host=True)
+        for source in map(context.source, context.profile.sources)
+        for call in source.nodes(cst.Call)
+        if is_method(call, "numpy", "copy_") or source.argument(call, "out") is not None
+    )
+
+
+def _ran(context: Context, source: Source, call: cst.Call, on_host: bool = False) -> bool:
+    """Whether the steps ran its line; ``on_host``: without a kernel."""
+    cost = context.cost(*source.place(call))
+    return cost is not None and cost.calls > 0 and not (on_host and cost.kernels)
