@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -19,6 +19,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import Graph, Node, Ref
+from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, called_name
@@ -619,7 +620,7 @@ def _independent(context: Context, file: str, operations: list[_Operation]) -> N
         node.index in between and node.index not in own and node.name not in VIEWS for node in graph.nodes
     ):
         raise Refused("something else is computed between its rounds")
-    root = _storages(graph)
+    root = storages(graph)
     touched: dict[int, set[int]] = {}
     changed: set[int] = set()
     for at, node in enumerate(computed):
@@ -649,22 +650,3 @@ def _at(graph: Graph, node: Node, file: str) -> int:
     """The line of the file that calls the operator itself; 0 for another file, or a function of a library."""
     site = graph.site(node)
     return site.line if site is not None and site.file == file and site.via == DIRECT else 0
-
-
-def _storages(graph: Graph) -> Callable[[int], int]:
-    """Gives for a value one that stands for its storage: views and changes in place share it."""
-    parents: dict[int, int] = {}
-
-    def root(value: int) -> int:
-        while (above := parents.get(value, value)) != value:
-            parents[value] = parents.get(above, above)
-            value = above
-        return value
-
-    for node in graph.nodes:
-        if node.inputs and (node.name in VIEWS or graph.is_in_place(node)):
-            for value in node.outputs:
-                one, other = root(node.inputs[0]), root(value)
-                if one != other:
-                    parents[other] = one
-    return root

@@ -50,6 +50,14 @@ def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
     return None
 
 
+def launches_itself(context: Context) -> bool:
+    """Whether something in the step launches kernels that are no operator's: what they do is not recorded."""
+    recorded = any(op.launches for cost in context.profile.lines for op in cost.ops)
+    return bool(context.sites(Triton.KIND)) or (
+        recorded and any(map(_without_operator, context.profile.lines))
+    )
+
+
 def model_uncompilable(context: Context, step: TrainingStep | None) -> str | None:
     """The same of what the forward pass of a step calls; None where there is no step."""
     if step is None:

@@ -37,7 +37,20 @@ for images in loader:
 
 ## Use instead
 
-`x + y.permute(0, 3, 1, 2)`, and a model in channels-last layout
+```python
+import torch
+
+class Stage(torch.nn.Module):
+    def forward(self, x):
+        y = self.mlp(self.conv(x).permute(0, 2, 3, 1))
+        y = y.permute(0, 3, 1, 2)
+        return x + y
+
+for images in loader:
+    train(images)
+```
+
+A model of convolutions is best in channels-last layout as a whole
 (`model.to(memory_format=torch.channels_last)`).
 
 ## Example
@@ -97,8 +110,10 @@ for images in loader:
 
 ## Fix safety
 
-No edit is offered. Results are the same, but the operators that follow get a tensor with other strides:
-`view` may raise (use `reshape`), and an operator that copies its input anyway gains nothing.
+Unsafe: kernels for another layout may round otherwise. The edit leaves out `.contiguous()` where everything
+that reads the copy takes any layout. The recorded step has to show that nothing writes into the memory that
+both would share, and that no `view` of yours works on what comes of it: it would raise an error. For other
+copies no edit is offered.
 
 ## References
 
@@ -109,6 +124,7 @@ No edit is offered. Results are the same, but the operators that follow get a te
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from warpline.model.change import Together
 from warpline.rulekit import Context, Draft, Rule, count
@@ -116,6 +132,7 @@ from warpline.rulekit.graph import Graph, Node, whole_graph
 from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, REDUCED, THERE_AND_BACK, needless
 from warpline.rulekit.graph.parts import Part, parts
 from warpline.rulekit.saving import leaving
+from warpline.rulekit.without_copy import without_copies
 
 _WHY = {
     ANY_LAYOUT: "everything that reads the copy accepts any layout",
@@ -175,5 +192,9 @@ def _draft(context: Context, graph: Graph, found: dict[Node, str], own: list[Par
         cost_ms=spent,
         # What reads the tensor may be slower without the copy.
         change=Together(tuple(leaving(context, part.place, part.left) for part in own)),
-        fixes=[_BY_HAND[why]],
+        fixes=[
+            partial(without_copies, context, graph, list(found))
+            if set(found.values()) == {ANY_LAYOUT}
+            else _BY_HAND[why]
+        ],
     )
