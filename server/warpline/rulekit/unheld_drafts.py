@@ -11,18 +11,26 @@ from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import graph_of
-from warpline.rulekit.graph.unheld import of_unheld
+from warpline.rulekit.graph.unheld import calls_of_unheld, of_unheld
 from warpline.rulekit.message import count
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.ungraphed import without_graph
 from warpline.rulekit.unheld import for_weights_ms, frozen_weights, trained_later, unheld_at
 from warpline.wire.sites import Module, facts_of
 
+_FOR_NOBODY = (
+    "The backward pass takes {spent} of each step here ({share}) for gradients of parameters that no "
+    "optimizer has."
+)
+
 
 def for_nobody(context: Context) -> Iterator[Draft]:
     """Parts whose gradients no optimizer takes: the backward pass goes through them for nothing."""
     flow = context.profile.facts.dataflow
     if not flow.unheld or context.sites("parallel") or trained_later(context):
+        return
+    if flow.around:
+        yield from _around(context)
         return
     unheld = of_unheld(graph_of(flow))
     costs = [cost for cost in context.costs(unheld.shares) if cost.backward_ms > 0]
@@ -44,8 +52,7 @@ def for_nobody(context: Context) -> Iterator[Draft]:
         return
     yield context.draft(
         at,
-        "The backward pass takes {spent} of each step here ({share}) for gradients of parameters that no "
-        "optimizer has.",
+        _FOR_NOBODY,
         context.spent("backward pass", spent),
         cause=hottest.place,
         cost_ms=spent,
@@ -54,9 +61,27 @@ def for_nobody(context: Context) -> Iterator[Draft]:
     )
 
 
+def _around(context: Context) -> Iterator[Draft]:
+    """The same where parts are compiled: by what the calls outside of compiled code caused."""
+    costs = context.costs(calls_of_unheld(graph_of(context.profile.facts.dataflow)))
+    place = max(costs, key=lambda cost: cost.total_backward_ms, default=None)
+    lines = [cost for cost in context.profile.lines if cost.backward_ms > 0]
+    whole = sum(cost.backward_ms for cost in lines)
+    if place is None or not context.matters(spent := min(place.total_backward_ms, whole)):
+        return
+    yield context.draft(
+        place.place,
+        _FOR_NOBODY,
+        context.spent("backward pass", spent),
+        cost_ms=spent,
+        change=Together(tuple(forward_only(cost, spent / whole) for cost in lines)),
+        fixes=[partial(without_graph, context, place.place)],
+    )
+
+
 def frozen(context: Context) -> Iterator[Draft]:
     """Weights that no optimizer has, between parts that are trained: adapters leave them as they are."""
-    weights = frozen_weights(context)
+    weights = {} if context.profile.facts.dataflow.around else frozen_weights(context)
     spent = Spent(context.profile.lines if weights else (), partial(for_weights_ms, weights))
     total = spent.total
     if not context.matters(total) or context.sites("parallel") or trained_later(context):

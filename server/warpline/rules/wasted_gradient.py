@@ -11,6 +11,8 @@ backward pass has to train their parameters. The finding is at the call of that 
 
 Nothing is reported if something may read the gradients (hooks, a norm of all of them, a reduction over
 ranks), if the graph is kept for another pass, or if lines that have not run yet would train more parameters.
+In scripts that compile, only calls of parts that no optimizer has are found, and only where their gradients
+are in memory as a step ends: what was made of cleared ones is not known there.
 
 ## Why is this slow
 

@@ -129,6 +129,9 @@ class Dataflow:
     #: Parameters that ask for gradients, while no optimizer has them, nothing wrote to them in the step, and
     #: nothing read their gradients. Empty where no parameter of the step is an optimizer's.
     unheld: tuple[int, ...] = ()
+    #: Calls of compiled modules all of whose parameters are such. Gradients are not watched beside compiled
+    #: code: there they are in memory at the end of the step, and no recorded operator read them.
+    unheld_calls: tuple[int, ...] = ()
     #: Values that were there before the step, are buffers of the script's modules, and were not written to.
     buffers: tuple[int, ...] = ()
     #: Operators that the next step had again, on the same numbers and on tensors that did not change.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.graph import COMPILED_CALL, Graph, Node
+from warpline.rulekit.graph.thrown import Visits
 
 _UNHELD, _OTHER = 1, 2
 
@@ -49,6 +50,26 @@ def of_unheld(graph: Graph) -> Unheld:
             turns.append(own)
     shares = {place: sizes[True] / max(1, sum(sizes.values())) for place, sizes in lines.items()}
     return Unheld({place: share for place, share in shares.items() if share > 0}, order)
+
+
+def calls_of_unheld(graph: Graph) -> set[tuple[str, int]]:
+    """The outermost lines, in a step with compiled calls, that call nothing with parameters but what has such
+    parameters alone."""
+    visits, unheld = Visits(graph), frozenset(graph.flow.unheld)
+    ungraphed, compiled = frozenset(graph.flow.ungraphed), frozenset(graph.flow.unheld_calls)
+    apart: dict[tuple[str, int], bool] = {}
+    stacks = []
+    for node in graph.nodes:
+        read = graph.parameters.intersection(node.inputs)
+        if node.index in ungraphed or not (read or node.name == COMPILED_CALL):
+            continue
+        own = node.index in compiled if node.name == COMPILED_CALL else read <= unheld
+        lines = [(frame.file, frame.line) for frame in map(visits.frame, visits.frames(node))]
+        stacks.append(lines[::-1])
+        for line in lines:
+            apart[line] = apart.get(line, True) and own
+    found = (next((line for line in lines if line[1] > 0 and apart[line]), None) for lines in stacks)
+    return {line for line in found if line is not None}
 
 
 def _numbers(graph: Graph, node: Node) -> int:

@@ -81,14 +81,14 @@ class Gradients:
     def found(self, modules: Iterable[Any] = ()) -> Tuple[Backward, ...]:
         """The passes. None where something may have looked at gradients in another way, such as a hook of one
         of the ``modules``."""
-        if self.unseen or self.failed or any(map(_is_hooked, modules)):
+        if self.unseen or self.failed or any(map(is_hooked, modules)):
             return ()
         numbers: Dict[int, List[int]] = {}
         for asking in self.mode.values.asking.values():
             parameter = asking.held()
             if parameter is not None:
                 numbers[id(parameter)] = asking.values
-                if _is_hooked(parameter):
+                if is_hooked(parameter):
                     self._settle_as_read(id(parameter))
 
         def values(of: Set[int]) -> Tuple[int, ...]:
@@ -110,7 +110,7 @@ class Gradients:
 
     def is_read(self, parameter: Any) -> bool:
         """Whether the gradient of ``parameter`` was read, or may have been."""
-        return self.unseen or id(parameter) in self.read or _is_hooked(parameter)
+        return self.unseen or id(parameter) in self.read or is_hooked(parameter)
 
     def _get(self, parameter: Any) -> Any:
         if not self._is_clearing(sys._getframe(1)):
@@ -202,7 +202,7 @@ def _is_same(one: State, other: State) -> bool:
     return one[0] is other[0] and one[1] == other[1]
 
 
-def _is_hooked(thing: Any) -> bool:
+def is_hooked(thing: Any) -> bool:
     """Whether a module, or a parameter, has hooks that are given gradients."""
     names = ("_backward_hooks", "_backward_pre_hooks", "_post_accumulate_grad_hooks")
     return any(bool(getattr(thing, name, None)) for name in names)

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import math
 import sys
+import weakref
 from dataclasses import replace
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
@@ -42,7 +43,7 @@ from .hidden import Hidden
 from .masks import Masks
 from .padding import LookedUp
 from .unscored import Scored
-from .values import ALIAS, Interned, Values, writes
+from .values import ALIAS, Interned, Owner, Values, writes
 
 if TYPE_CHECKING:
     from ..births.sites import Sites
@@ -79,6 +80,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.running = True
         self.calls = 0
         self.compiled = 0  # calls of compiled code
+        self.owners: List[Owner] = []
         self.random: Set[int] = set()  # names of operators that draw numbers, or get data from elsewhere
         self._forward_values: Optional[int] = None  # values that there were when a backward pass began
         self.buffers: Tuple[int, ...] = ()
@@ -142,7 +144,9 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         try:
             site = self._site(frame)
             read = [TENSOR + str(self.values.read(one)) for one, _ in given]
-            self._add(COMPILED, site, [read], tuple(self.values.made(one, False) for one in results))
+            self._own(frame)
+            made = tuple(self.values.made(one, False) for one in results)
+            self._add(COMPILED, site, [read], made, self.stack_at(frame))
             # What counts no writes may have been written to.
             for one in (one for one, before in given if before is None or writes(one) != before):
                 was = TENSOR + str(self.values.read(one))
@@ -150,6 +154,13 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             self.random.update((self.names[COMPILED], self.names[WRITTEN]))
         except Exception as error:
             self._stop("a compiled call could not be read (%s)" % type(error).__name__)
+
+    def _own(self, frame: Any) -> None:
+        """Note whose compiled code is called: of a module's method, the module's parameters."""
+        module = getattr(frame.f_locals.get("fn"), "__self__", None)
+        if isinstance(module, torch.nn.Module):
+            own = [(weakref.ref(one), int(one._version)) for one in module.parameters()]
+            self.owners.append(Owner(len(self.name), own))
 
     def read_in_turn(self, series: Any, batch_first: bool, frame: Any) -> None:
         """Note the input of a recurrent layer, (rows, columns, features), without ``batch_first`` (columns,
@@ -190,7 +201,9 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         if isinstance(value, (torch.dtype, torch.memory_format)):
             return str(value).replace("torch.", "")
         if isinstance(value, (list, tuple)):
-            return [self._argument(one) for one in value] if len(value) <= MOST_IN_LIST else None
+            if len(value) <= MOST_IN_LIST:
+                return [self._argument(one) for one in value]
+            self.values.listed(one for one in value if isinstance(one, torch.Tensor))
         return None
 
     def _note(self, function: Any, given: List[Any], result: Any, frame: Any) -> None:
@@ -452,6 +465,10 @@ class Recording:
         with contextlib.suppress(Exception):
             self.mode.masked = self.mode.masks.masked()
         flow = self.mode.found()
+        if flow.around:
+            with contextlib.suppress(Exception):  # an unusual optimizer: left out
+                found = self.mode.values.unheld_unwatched(self._optimizers() or [], self.mode.owners)
+                flow = replace(flow, unheld=found[0], unheld_calls=found[1])
         return flow if watching or not self._watches else self.with_gradients(flow)
 
     def with_gradients(self, flow: Dataflow) -> Dataflow:

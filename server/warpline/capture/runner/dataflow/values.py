@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
-from .gradients import Asking
+from .gradients import Asking, is_hooked
 
 #: The operator that is recorded for a view that no operator was seen to make.
 ALIAS = "aten.alias.default"
@@ -18,6 +19,14 @@ class Interned(Dict[Any, int]):
     def __missing__(self, thing: Any) -> int:
         number = self[thing] = len(self)
         return number
+
+
+class Owner(NamedTuple):
+    """The parameters of a module whose compiled code was called: held weakly, with torch's count of writes to
+    each at the call."""
+
+    operator: int
+    parameters: "List[Tuple[weakref.ref[Any], int]]"
 
 
 class Values:
@@ -40,6 +49,8 @@ class Values:
         self.places: List[Tuple[int, Layout]] = []  # of each value: its storage and layout
         self.parameters: List[int] = []
         self._written: set[int] = set()  # storages that something may have written to unseen
+        self._often: "Counter[int]" = Counter()  # at most so many writes to a storage were seen
+        self._listed: set[int] = set()  # storages in lists that are too long to be recorded
         self._before: dict[int, int] = {}  # storage that was there before the step -> first value
         self._writes: dict[int, Optional[int]] = {}  # to those, as ``writes`` counts them when they are read
         self._asking: dict[int, int] = {}  # storage of a parameter that asks for gradients -> first value
@@ -75,6 +86,7 @@ class Values:
         storage, layout = self._place(tensor)
         known = self._known[storage]
         if in_place:
+            self._often[storage] += 1
             known.clear()
         elif layout in known:
             return known[layout]  # a view of everything, or the same tensor
@@ -130,6 +142,48 @@ class Values:
         )
         return () if self.leaves or held.isdisjoint(self._asking) else found
 
+    def unheld_unwatched(
+        self, optimizers: List[Any], owners: List[Owner]
+    ) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+        """The same where gradients were not watched, and the calls of compiled modules (by operator) all of
+        whose parameters are such. Their gradients have to be there, seen by no recorded operator; all writes
+        to the parameters have to be known, and no others than an average of other parameters'."""
+        held = {
+            _storage(one)
+            for optimizer in optimizers
+            for group in optimizer.param_groups
+            for one in group["params"]
+        }
+        first = {storage: count for storage, count in self._writes.items() if count is not None}
+        own = [(reference(), count) for one in owners for reference, count in one.parameters]
+        for parameter, count in own:
+            if parameter is not None:
+                first.setdefault(_storage(parameter), count)
+        used = {_storage(parameter) for parameter, _ in own if parameter is not None} | set(self._asking)
+        if self.leaves or held.isdisjoint(used):
+            return (), ()
+
+        def is_free(parameter: Any) -> bool:
+            gradient = None if parameter is None else parameter.grad
+            if gradient is None or not parameter.requires_grad or is_hooked(parameter):
+                return False
+            storage, made = _storage(parameter), _storage(gradient)
+            if storage in held or made in self._known or made in self._listed:
+                return False
+            begun = first.get(storage)
+            return begun is not None and parameter._version - begun <= self._often[storage]
+
+        numbers = [one.values for one in self.asking.values() if is_free(one.held())]
+        calls = [one for one in owners if one.parameters and all(is_free(own()) for own, _ in one.parameters)]
+        return (
+            tuple(sorted(number for values in numbers for number in values)),
+            tuple(one.operator for one in calls),
+        )
+
+    def listed(self, tensors: Iterable[Any]) -> None:
+        """An operator reads these in a list that is too long to be recorded."""
+        self._listed.update(map(_storage, tensors))
+
     def unchanged(self, tensors: Iterable[Any]) -> Tuple[int, ...]:
         """The values of those of ``tensors`` that were there before the step and that nothing wrote to."""
         storages = set(map(_storage, tensors))
@@ -141,7 +195,9 @@ class Values:
 
     def wrote(self, tensors: Iterable[Any]) -> None:
         """An operator that gives nothing back may have written to these."""
-        self._written.update(map(_storage, tensors))
+        for storage in map(_storage, tensors):
+            self._written.add(storage)
+            self._often[storage] += 1
 
     def of_parameters(self) -> Set[int]:
         """The storages of parameters."""
