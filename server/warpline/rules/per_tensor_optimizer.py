@@ -65,6 +65,28 @@ for batch in loader:
 
 One group for all parameters with the same settings: here two, with and without weight decay.
 
+```python
+import torch
+
+def configure(net, decay):
+    groups = []
+    for name, p in net.named_parameters():
+        settings = {"weight_decay": decay if p.ndim > 1 else 0.0}
+        for group in groups:
+            if {key: group[key] for key in settings} == settings:
+                group["params"].append(p)
+                break
+        else:
+            groups.append({"params": [p], **settings})
+    return torch.optim.AdamW(groups, fused=True)
+
+optimizer = configure(net, 0.01)
+for batch in loader:
+    loss = model(batch)
+    loss.backward()
+    optimizer.step()
+```
+
 ## Near misses
 
 Sparse gradients, which no fused version takes:
@@ -145,7 +167,9 @@ optimizer.step()  #> cost step_ms=0.1 device_ms=0.1 launches=4; use optimizer
 ## Fix safety
 
 Unsafe: the same update, rounded in another order (about 1e-7 of the value per step). Saved optimizer
-states stay readable. A gradient scaler may pass its scale to the fused form.
+states stay readable. A gradient scaler may pass its scale to the fused form. Fewer groups give the same
+numbers, but states that were saved with more do not fit; where the script reads `param_groups`, no edit is
+offered for them.
 
 ## References
 
@@ -168,6 +192,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.filled import maker_of
 from warpline.rulekit.holders import by_hand, literal_at
+from warpline.rulekit.optimizer_groups import same_settings_together
 from warpline.rulekit.optimizer_step import (
     OPERATIONS,
     calls_a_tensor,
@@ -263,8 +288,9 @@ def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> 
     tensors = facts_of(Optimizer, site).parameters or 0
     spent = sum(cost.step_ms for cost in costs)
     hottest = max(costs, key=lambda cost: cost.step_ms)
+    place = _groups_at(context, site, kind)
     return context.draft(
-        _groups_at(context, site, kind),
+        place,
         "The optimizer works on one group of parameters after the other, with {launches} kernels for "
         "{tensors} tensors. It takes {spent} ({share}). Put parameters with the same settings into one "
         "group.",
@@ -276,6 +302,7 @@ def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> 
         cause=hottest.place,
         cost_ms=spent,
         change=FuseOptimizer(tuple(cost.place for cost in costs)),
+        fixes=[partial(same_settings_together, context, place)],
     )
 
 
