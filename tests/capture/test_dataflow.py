@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from tests.capture.launching import Captured, request, write
+from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph.unheld import of_unheld
 from warpline.wire.dataflow import LIBRARY, MODULE, OPTIMIZER, Dataflow
 
 torch = pytest.importorskip("torch")
@@ -152,8 +154,21 @@ def test_parameters_that_no_optimizer_has() -> None:
             for parameter in teacher.parameters():
                 parameter.sub_(0.1)
 
+    def follow(*more: torch.Tensor) -> None:
+        with torch.no_grad():
+            for parameter, other in zip(teacher.parameters(), student.parameters(), strict=True):
+                parameter.mul_(0.99).add_(other, alpha=0.01)
+                for one in more:
+                    parameter.add_(one)
+
+    def following(*more: torch.Tensor) -> Callable[[], None]:
+        return lambda: (follow(*more), step())[1]
+
     assert shapes(step) == [(4, 3), (4,)]
     assert shapes(by_hand) == []  # the step itself changes them
+    assert set(shapes(following())) == {(4, 3), (4,)}  # a momentum encoder
+    assert of_unheld(graph_of(record(following(), lambda: [optimizer]))).shares
+    assert shapes(following(torch.zeros(1))) == []  # by something else, too
     assert shapes(lambda: step(given)) == []  # the gradients go to what was given
     assert shapes(step, lambda: None) == shapes(step, list) == []  # not all optimizers are known; none is
 

@@ -37,7 +37,7 @@ def of_unheld(graph: Graph) -> Unheld:
         kind = 0
         for value in node.inputs:
             kind |= kinds.get(value, 0)
-        for value in node.outputs:
+        for value in (one for one in node.outputs if one not in unheld):  # a new average is one, too
             kinds[value] = kinds.get(value, 0) | kind
         site = graph.site(node)
         if site is None or not kind:

@@ -215,6 +215,10 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         schema = getattr(function, "_schema", None)
         in_place = bool(schema is not None and schema.is_mutable)
         outputs = tuple(self.values.made(one, in_place) for one in tensors[:MOST_IN_LIST])
+        if in_place:
+            read = tuple(_numbers_in(given))
+            for output in outputs:
+                self.values.written_by(output, read)
         if not torch.is_grad_enabled() and not _is_own_function(frame):
             self.ungraphed.append(len(self.name))
         self._add(name, self._site(frame), given, outputs, self.stack_at(frame))
@@ -336,6 +340,15 @@ def _span(code: CodeType, at: int, line: int) -> Tuple[int, ...]:
         return ()
     first, *span = next(itertools.islice(positions(), at // 2, None), (None,))
     return tuple(span) if first == line and None not in span else ()
+
+
+def _numbers_in(given: Any) -> Iterator[int]:
+    """The numbers of the tensors among an operator's arguments, as they are recorded."""
+    if isinstance(given, str) and given.startswith(TENSOR):
+        yield int(given[len(TENSOR) :])
+    elif isinstance(given, (list, dict)):
+        for one in given.values() if isinstance(given, dict) else given:
+            yield from _numbers_in(one)
 
 
 def _tensors(value: Any) -> Iterator[Any]:

@@ -50,6 +50,7 @@ class Values:
         self.parameters: List[int] = []
         self._written: set[int] = set()  # storages that something may have written to unseen
         self._often: "Counter[int]" = Counter()  # at most so many writes to a storage were seen
+        self._read_to_write: Dict[int, Set[int]] = {}  # storage -> those that writes to it read
         self._listed: set[int] = set()  # storages in lists that are too long to be recorded
         self._before: dict[int, int] = {}  # storage that was there before the step -> first value
         self._writes: dict[int, Optional[int]] = {}  # to those, as ``writes`` counts them when they are read
@@ -122,8 +123,8 @@ class Values:
         return number
 
     def unheld(self, optimizers: List[Any], is_read: Callable[[Any], bool]) -> Tuple[int, ...]:
-        """Parameters that ask for gradients, that none of the ``optimizers`` has, that nothing wrote to, and
-        whose gradients nothing read (``is_read``).
+        """Parameters that ask for gradients, that none of the ``optimizers`` has, that nothing wrote to (but
+        an average with parameters that one has), and whose gradients nothing read (``is_read``).
 
         Nothing where they have no parameter of the step at all, or where another tensor asks for gradients,
         which may be what they are for.
@@ -135,12 +136,27 @@ class Values:
             for one in group["params"]
         }
         read = {number for one in self.asking.values() if is_read(one.held()) for number in one.values}
-        found = tuple(
-            number
+        found = {
+            storage
             for storage, number in self._asking.items()
-            if storage not in held and self._latest.get(storage) == number and number not in read
-        )
-        return () if self.leaves or held.isdisjoint(self._asking) else found
+            if storage not in held
+            and (self._latest.get(storage) == number or self._follows(storage, held))
+            and number not in read
+        }
+        if self.leaves or held.isdisjoint(self._asking):
+            return ()
+        numbers = {number for one in self.asking.values() for number in one.values}
+        return tuple(sorted(number for number in numbers if self.places[number][0] in found))
+
+    def written_by(self, output: int, inputs: Iterable[int]) -> None:
+        """An operator that read ``inputs`` wrote this value to where it is."""
+        read = self._read_to_write.setdefault(self.places[output][0], set())
+        read.update(self.places[number][0] for number in inputs)
+
+    def _follows(self, storage: int, held: Set[int]) -> bool:
+        """Whether all writes to it read that itself and what an optimizer has, as a momentum encoder's do."""
+        others = self._read_to_write.get(storage, set()) - {storage}
+        return bool(others) and others <= held
 
     def unheld_unwatched(
         self, optimizers: List[Any], owners: List[Owner]
