@@ -82,3 +82,31 @@ def test_no_line_above_the_loop_that_gives_the_model_its_value(made: str) -> Non
     text = FOLDS.format(made=made)
     with pytest.raises(Refused, match="the loop gives `model` a value"):
         compile_model(training_steps(_context(text, ()))[0])
+
+
+#: An object of no module's class is called before the model.
+MASKED = """\
+import torch
+class Masks{bases}:
+    def __call__(self, batch):
+        return batch * (torch.rand_like(batch) < 0.9)
+net = Net()
+{name} = Masks()
+for batch in loader:
+    batch = {name}(batch)
+    loss = net(batch).mean()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("name", ["masks", "model_masks"])
+def test_an_object_that_is_no_module_is_not_the_model(name: str) -> None:
+    text = MASKED.format(bases="", name=name)
+    after = apply(text, compile_model(training_steps(_context(text, ()))[0]).edits)
+    assert "net.compile()" in after and f"{name}.compile()" not in after
+
+
+def test_an_object_of_a_class_with_a_base_may_be_one() -> None:
+    text = MASKED.format(bases="(Layer)", name="model_masks")
+    after = apply(text, compile_model(training_steps(_context(text, ()))[0]).edits)
+    assert "model_masks.compile()" in after

@@ -23,8 +23,13 @@ _LOSS = re.compile("loss|crit(?!ic)")
 def model_name(step: TrainingStep) -> str | None:
     """What the forward pass calls that is a value and no function: ``model``, ``self.net``. Of several
     the one that is called so; None where the step calls several and none of them is. What is frozen or
-    called without a graph (an encoder, a teacher) is passed over where the step calls something else."""
-    called = [names for one in step.forward if (names := _called(step.source, one))]
+    called without a graph (an encoder, a teacher) is passed over where the step calls something else, and so
+    is always an object that is seen to be no module (masks, augmentation)."""
+    called = [
+        names
+        for one in step.forward
+        if (names := [name for name in _called(step.source, one) if not _is_plain(step, name)])
+    ]
     aside = _untrained(step) if len({name for names in called for name in names}) > 1 else set()
     left = [kept for names in called if (kept := [name for name in names if name not in aside])]
     found = next(iter(left or called), [])
@@ -73,6 +78,13 @@ def several(steps: Iterable[TrainingStep]) -> list[tuple[TrainingStep, str]]:
 def _is_module(step: TrainingStep, name: str) -> bool:
     made = [constructor(step.source, value) for value in _values(step, name)]
     return bool(made) and all(one.startswith("torch.nn.") or _has_forward(step.source, one) for one in made)
+
+
+def _is_plain(step: TrainingStep, name: str) -> bool:
+    """Whether ``name`` is only given objects of classes in this file that inherit from nothing."""
+    made = [constructor(step.source, value) for value in _values(step, name)]
+    plain = {owner.name.value for owner in step.source.nodes(cst.ClassDef) if not owner.bases}
+    return bool(made) and all(one in plain for one in made)
 
 
 def _has_forward(source: Source, name: str) -> bool:
