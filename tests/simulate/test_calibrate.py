@@ -95,6 +95,29 @@ def test_a_host_among_others_is_no_slower_than_the_quickest_step() -> None:
     assert speedup(1.45, 1.0, 0.5) == (pytest.approx(1.0, rel=0.05), "simulated")
 
 
+def test_a_host_that_was_seen_among_others_sets_the_pace_at_last() -> None:
+    """The device explains the quickest step, and the host needs nearly as long: little is gained."""
+
+    def program(m: Machine) -> None:
+        for _ in range(200):
+            m.op(10, "aten::mm", 120, 150)
+
+    def quick(m: Machine) -> None:
+        for _ in range(200):
+            m.op(10, "aten::mm", 120, 15)
+
+    alone = Machine()
+    program(alone)
+    machine, truth = run(program)
+    seen = trace(machine, truth, others=3, host_step_us=alone.now / 1e3)
+    timed = tuple(round(one * truth * 1e6) for one in 5 * (0.97, 1.5, 2.03))
+    here = replace(seen, manifest=replace(seen.manifest, timed_ns=timed))
+    found = Simulation(here, places(here)).predict(Scale(((FILE, 10),), device=0.1))
+    assert found is not None
+    _, after = run(quick)
+    assert found.step_ms == pytest.approx(after, rel=0.05)
+
+
 def test_one_quick_step_says_nothing_of_the_device() -> None:
     """The step after one in which the host was late is short: the host sets the pace all the same."""
 

@@ -68,12 +68,13 @@ def calibrated(
 
     If the step does not show the host's scale, the scale comes from ``facts``, which say how far the host ran
     ahead of an idle device. ``quickest``: how long quick steps took, and the timeline with the device as
-    quick as in these. The host's scale is ``LEAST`` if other processes used the device, the device alone
-    explains such a step, and a usual host would have taken longer: the run then shows only that the host did
-    not set the pace.
+    quick as in these. If other processes used the device, the device alone explains such a step, and a usual
+    host would have taken longer, the run shows only that the host did not set the pace. Its scale is then the
+    slowest that allows such a step if the host was seen to take less than that, else ``LEAST``.
     """
     clock = delays(timeline)
-    usual = (_seen_ahead(timeline, clock, feed, facts) if facts is not None else None) or USUAL
+    seen = _seen_ahead(timeline, clock, feed, facts) if facts is not None else None
+    usual = seen or USUAL
 
     def with_host(scale: float) -> float:
         return replay(timeline, replace(clock, host=scale), feed)
@@ -84,11 +85,14 @@ def calibrated(
     among_others = facts is not None and shared(facts)
     least, most = with_host(LEAST), with_host(usual)
     if among_others and quickest is not None and _of_device(*quickest, clock, feed) and quickest[0] < most:
+        host = LEAST
+        if seen is not None and facts is not None and (facts.host_step_ns or np.inf) < quickest[0]:
+            host = _solve(with_host, max(quickest[0], JUST * least), LEAST, seen)
 
         def stretched(scale: float) -> float:
-            return replay(timeline, replace(clock, host=LEAST, device=scale), feed)
+            return replay(timeline, replace(clock, host=host, device=scale), feed)
 
-        return replace(clock, host=LEAST, device=_solve(stretched, step_ns, 0.1, 8.0))
+        return replace(clock, host=host, device=_solve(stretched, step_ns, 0.1, 8.0))
     if most < CLOSE * step_ns and feed is None and among_others:
         # Other processes on the device and the cores make the timed steps longer. The run does not show which
         # part of the step, so host and device get the same scale, and the bottleneck stays the same.
