@@ -52,6 +52,8 @@ FIRST = (
     ("First contact on CPUs, round 10", "round10cpu", "cpu"),
     ("First contact on GPUs, round 11", "round11", "cuda"),
     ("First contact on CPUs, round 12", "round12cpu", "cpu"),
+    ("First contact on GPUs, round 13", "round13", "cuda"),
+    ("First contact on CPUs, round 13", "round13cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
