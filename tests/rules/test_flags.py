@@ -123,6 +123,29 @@ def forward(self, x):
     return checkpoint(self.block, x) if SAVE else self.block(x)  {CALLED.partition(";")[0]}; {AGAIN}
 """,
 ]
+#: A class has its flag off, and the only assignment from outside has it on.
+GIVEN = f"""\
+class Plan:
+    recompute = True  # here
+
+class Block(nn.Module):
+    recompute = False
+
+    def forward(self, x):
+        if self.recompute and self.training:
+            return checkpoint(self.update, x)  {CALLED}; {AGAIN}
+        return self.update(x)
+
+def build(plan):
+    for block in blocks:
+        block.recompute = plan.recompute
+
+build(Plan())
+"""
+CHECKPOINTS += [
+    GIVEN,
+    GIVEN.replace("  # here", "").replace("plan.recompute", "True  # here"),
+]
 #: Nothing of these is a flag that is on: the finding stands at the call.
 UNDECIDED = [
     f"""\
@@ -188,6 +211,22 @@ def test_checkpointing_is_switched_off_where_the_flag_is_written(code: str) -> N
 def test_without_one_flag_it_stands_at_the_call(code: str) -> None:
     text, draft = found("needless-checkpointing", HEAD + code)
     assert "checkpoint(" in text.split("\n")[draft.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("build(Plan())", "build(Plan(recompute=True))"),
+        ("build(Plan())", "blocks[0].recompute = False"),
+        ("recompute = True  # here", "recompute = False  # what sets it is not known"),
+        ("build(Plan())", "class Other:\n    recompute = True"),
+    ],
+)
+def test_a_flag_that_may_be_given_otherwise_is_not_edited(old: str, new: str) -> None:
+    assert old in GIVEN
+    text, draft = found("needless-checkpointing", HEAD + GIVEN.replace(old, new))
+    assert "checkpoint(" in text.split("\n")[draft.line - 1]
+    assert "off as it is written" in draft.message
 
 
 ENABLED = f"""\

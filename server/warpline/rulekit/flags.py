@@ -9,7 +9,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, bare_switch, is_self, origin, overridden
+from warpline.rulekit.origins import Origin, bare_switch, fields, is_self, origin, overridden
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import Source
 
@@ -34,6 +34,8 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
         named = [one for one in source.nodes(cst.Name) if one.value == function.name.value]
         uses = [one for one in named if one is not function.name]
         found = [one for use in uses for one in _decided(context, source, use)]
+    if not any(one.on for one in found) and context.reached.node(source, node) is not False:
+        found = [*_set_on(context, source, node), *found]
     return next((one for one in found if one.on), found[0] if found else None)
 
 
@@ -112,16 +114,63 @@ def _setter(source: Source, owner: cst.ClassDef, flag: str, value: bool) -> str 
     return only if alone and others and all(values == {not value} for values in others) else None
 
 
+def _set_on(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
+    """The value that is given from outside, ``block.saving = config.saving``, to a flag that the object's own
+    class has off: ``node`` ran, so that is what has it run. None where several places set the flag."""
+    for part, needed in _conditions(source, node):
+        if not isinstance(part, cst.Attribute) or not is_self(part.value):
+            continue
+        given = _set_outside(context, part.attr.value)
+        if len(given) != 1 or all(one.on for one in _flags(context, source, part, needed)):
+            continue
+        ((where, value),) = given
+        flag = _written(context, where, value, source.enclosing(part, cst.ClassDef))
+        if (
+            context.reached.node(where, value) is not False
+            and flag is not None
+            and flag.source.literal(flag.node) is needed
+        ):
+            yield Switch(flag, True)
+
+
+def _written(
+    context: Context, source: Source, value: cst.BaseExpression, owner: cst.ClassDef | None
+) -> Origin | None:
+    """Where ``value`` is written. Of classes with a field of that name, ``owner`` is not meant: its objects
+    get the value. None where a call passes the field, whatever its default is."""
+    found = origin(context, source, value)
+    if found.kind == "unknown" and isinstance(value, cst.Attribute):
+        others = [
+            one
+            for one in fields(context, value.attr.value)
+            if one.source.enclosing(one.node, cst.ClassDef) is not owner
+        ]
+        if len(others) != 1:
+            return None
+        (found,) = others
+    if found.kind == "field" and isinstance(value, cst.Attribute):
+        name = value.attr.value
+        if any(other.argument(call, name) is not None for other, call in context.calls()):
+            return None
+    return found if found.kind != "unknown" else None
+
+
 def _set_elsewhere(context: Context, name: str) -> bool:
     """Whether an object's flag of that name is set from outside: ``model.saving = True``."""
-    return any(
-        isinstance(one.target, cst.Attribute)
-        and one.target.attr.value == name
-        and not is_self(one.target.value)
+    return bool(_set_outside(context, name))
+
+
+def _set_outside(context: Context, name: str) -> list[tuple[Source, cst.BaseExpression]]:
+    """What assignments give the attribute ``name`` of an object that is not a method's own."""
+    return [
+        (source, assign.value)
         for source in context.sources()
         for assign in source.nodes(cst.Assign)
         for one in assign.targets
-    )
+        if isinstance(one.target, cst.Attribute)
+        and one.target.attr.value == name
+        and not is_self(one.target.value)
+    ]
 
 
 def _does_only(source: Source, method: cst.FunctionDef, assign: cst.Assign) -> bool:

@@ -63,7 +63,7 @@ def origin(context: Context, source: Source, expression: cst.BaseExpression, dep
     if isinstance(expression, cst.Attribute):
         name = expression.attr.value
         found = _own_attribute(context, source, expression, depth) if is_self(expression.value) else None
-        return found or _only(_options(context, name)) or _only(_fields(context, name)) or unknown
+        return found or _only(_options(context, name)) or _only(fields(context, name)) or unknown
     return unknown
 
 
@@ -291,7 +291,7 @@ def option_names(source: Source, call: cst.Call) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def _fields(context: Context, name: str) -> Iterator[Origin]:
+def fields(context: Context, name: str) -> Iterator[Origin]:
     """A field of a class body (dataclass or plain), or a keyword of a namespace."""
     for source in context.sources():
         for node in source.nodes(cst.ClassDef):
