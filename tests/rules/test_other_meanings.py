@@ -262,3 +262,47 @@ def test_foreach_is_changed_where_it_is_written(kind: str, name: str, told: str)
 
     (found,) = fixed(OPTIONS, "per-tensor-optimizer", held)
     assert told in found
+
+
+MAPPING = """\
+#> steps step_ms=66
+import torch
+settings = {"lr": 3e-4, "weight_decay": 0.01}
+optimizer = torch.optim.AdamW(net.parameters(), **settings)
+#^ site optimizer type=AdamW parameters=220
+other = torch.optim.RMSprop(head.parameters(), **settings)
+#^ site optimizer type=RMSprop parameters=2
+for batch in batches:
+    loss = net(batch)  #> cost device_ms=40
+    loss.backward()
+    optimizer.step()  #> cost step_ms=18 device_ms=8 idle_ms=10 launches=2600; use optimizer
+"""
+
+
+@pytest.mark.parametrize(
+    ("shared", "read", "told"),
+    [
+        (False, True, 'settings = {"lr": 3e-4, "weight_decay": 0.01, "fused": True}\n'),
+        (True, True, "No edit is offered: RMSprop takes the same settings"),
+        (False, False, "No edit is offered: `fused` may be in the unpacked arguments"),
+    ],
+)
+def test_fused_is_put_into_the_mapping_that_the_call_unpacks(shared: bool, read: bool, told: str) -> None:
+    def held(profile: Profile) -> Profile:
+        (file,) = profile.sources
+        decay = Holder("entry", file, 2, 39, "weight_decay") if read else None  # else from elsewhere
+        arguments = (
+            Argument("params", "generator", True),
+            Argument("lr", 3e-4, True, Holder("entry", file, 2, 18, "lr")),
+            Argument("weight_decay", 0.01, True, decay),
+            Argument("foreach", None, False),
+            Argument("fused", None, False),
+        )
+        sites = tuple(
+            replace(site, arguments=arguments) if shared or site.facts["type"] == "AdamW" else site
+            for site in profile.facts.sites
+        )
+        return replace(profile, facts=replace(profile.facts, sites=sites))
+
+    (found,) = fixed(MAPPING, "per-tensor-optimizer", held)
+    assert told in found

@@ -189,15 +189,17 @@ from warpline.model.change import FuseOptimizer, Replace, Scale
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.filled import maker_of
 from warpline.rulekit.holders import by_hand, literal_at
 from warpline.rulekit.optimizer_groups import same_settings_together
 from warpline.rulekit.optimizer_step import (
     OPERATIONS,
     calls_a_tensor,
+    display_of,
     in_small_groups,
     is_step,
+    lacking,
     making_call,
     set_at,
     stands_alone,
@@ -259,9 +261,8 @@ class PerTensorOptimizer(Rule):
                 continue
             hottest = max(costs, key=lambda cost: cost.step_ms)
             places = tuple(cost.place for cost in costs)
-            held = set_at(site) or unpacked(context, site, kind)
             yield context.draft(
-                held.place if held is not None else site.place,
+                _written_at(context, site, kind),
                 f"The optimizer updates {{tensors}} tensors one by one, with {{calls}} "
                 f"{'kernels' if context.on_gpu else 'operations'} "
                 "a step. It takes {spent} ({share}).",
@@ -282,6 +283,15 @@ class PerTensorOptimizer(Rule):
                 ),
                 fixes=[partial(_fix, context, site, kind)],
             )
+
+
+def _written_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
+    """Where the optimizer's form is written, or is to be: the mapping that the call unpacks."""
+    held = set_at(site) or unpacked(context, site, kind)
+    if held is not None:
+        return held.place
+    mapping = lacking(context, site, kind)
+    return mapping[0].place(mapping[1]) if mapping is not None else site.place
 
 
 def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> Draft:
@@ -335,6 +345,9 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
             raise Refused(reason)
         where, node = literal_at(context, written, False)
         return Edits(where).replace(node, "True").fix("Update lists of tensors (foreach)", "unsafe")
+    mapping = lacking(context, site, kind)
+    if mapping is not None and present is None:
+        return _into_mapping(context, mapping, kind)
     edits = Edits(source)
     foreach = source.argument(call, "foreach")
     if foreach is not None and present is None:
@@ -344,6 +357,22 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
         edits.set_argument(call, "fused", "True")
     else:
         edits.set_argument(call, "fused", "True")
+    return edits.fix(f"Use the fused {kind}", "unsafe")
+
+
+def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call], kind: str) -> Fix:
+    """``fused`` as one more entry, where all optimizers that are made of the mapping have such a form."""
+    where, display = mapping
+    for site in context.sites("optimizer"):
+        other = (facts_of(Optimizer, site).type or "").rpartition(".")[2]
+        made = [display_of(context, site, one.name) for one in site.arguments if one.passed]
+        if other not in _FUSED and any(one is not None and one[1] is display for one in made):
+            raise Refused(f"{other} takes the same settings, and has no `fused`: pass it to {kind} alone")
+    edits = Edits(where)
+    if isinstance(display, cst.Dict):
+        edits.set_entry(display, "fused", "True")
+    else:
+        edits.set_argument(display, "fused", "True")
     return edits.fix(f"Use the fused {kind}", "unsafe")
 
 
