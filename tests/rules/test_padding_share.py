@@ -80,3 +80,52 @@ def test_the_line_that_decides_on_the_padding_of_a_loader(sampler: str, given: s
     example = read_example(COLLATED.format(sampler=sampler, given=given, file=FILE))
     (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
     assert draft.line == line
+
+
+#: The next batch is padded in the step that works on the one before.
+IN_THE_STEP = """\
+#> steps step_ms=40
+def batches(texts):
+    {order}
+    for at in range(0, len(order), 32):
+        picked = order[at : at + 32]
+        yield pad_sequence({rows})  #> node aten.pad_sequence.default shape=[{padded},490] dtype=int64
+for ids in batches(texts):
+    keep(model(ids))
+    #^ tensor %2 shape=[32,512] dtype=int64; tensor %3 shape=[900,64]
+    #^ node aten.embedding.default args=[%3,%2] shape=[32,512,64]
+    #^ cost step_ms=38 device_ms=38; op aten::mm device_ms=38 shapes=[[16384,768],[768,768]]
+"""
+TAKEN, RANGE = "[texts[i] for i in picked]", "order = list(range(len(texts)))"
+
+
+def in_the_step(**given: object) -> int:
+    written = {"order": RANGE, "rows": TAKEN, "padded": 32, **given}
+    example = read_example(IN_THE_STEP.format(**written))
+    value = Padding(value=2, site=1, rows=32, columns=512, padded=9000, shared=0)
+    flow = replace(example.profile.facts.dataflow, padding=(value,))
+    facts = replace(example.profile.facts, dataflow=flow)
+    (draft,) = PaddedBatches().find(Context(replace(example.profile, facts=facts), texts(example)))
+    return draft.line
+
+
+@pytest.mark.parametrize(
+    ("order", "line"),
+    [
+        (RANGE, 2),
+        ("order = torch.randperm(len(texts)).tolist()", 2),
+        ("order = sorted(range(len(texts)), key=author)", 5),
+        (f"{RANGE}; order.sort(key=author)", 5),
+    ],
+)
+def test_the_order_of_the_rows_that_the_step_pads(order: str, line: int) -> None:
+    assert in_the_step(order=order) == line
+
+
+@pytest.mark.parametrize("rows", ["read(picked)", "[texts[i] for i in range(at, at + 32)]"])
+def test_rows_in_no_known_order_stand_where_they_are_padded(rows: str) -> None:
+    assert in_the_step(rows=rows) == 5
+
+
+def test_what_pads_other_rows_is_not_meant() -> None:
+    assert in_the_step(padded=16) == 7

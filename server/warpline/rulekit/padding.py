@@ -8,8 +8,11 @@ import libcst as cst
 
 from warpline.rulekit.calling import function_of, is_forward
 from warpline.rulekit.context import Context
+from warpline.rulekit.graph.graph import MOVED, Graph
 from warpline.rulekit.origins import origin
+from warpline.rulekit.visiting import order_of_part
 from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.wire.dataflow import Padding
 from warpline.wire.sites import Loader, facts_of
 
 _FILLS = ("zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full", "new_empty")
@@ -56,6 +59,33 @@ def loaded_at(context: Context) -> tuple[str, int] | None:
         or (source.is_named(call.func, *_FILLS) and len([arg for arg in call.args if not arg.keyword]) > 1)
     ]
     return (source.path, min(filled)) if filled else None
+
+
+def padded_at(context: Context, graph: Graph, found: Padding) -> tuple[str, int] | None:
+    """The line that decides how much padding batches have which the script's own code pads to their longest
+    row, with no loader: the order that it takes the rows in, or ``pad_sequence``. A step may compute with a
+    batch from before it, and pad the next one. None where several functions pad, or something else made the
+    batch."""
+    made = graph.producer.get(graph.origin(found.value, MOVED))
+    if found.mask or any(site.uses for site in context.sites("loader")):
+        return None
+    calls = {}
+    for node in graph.nodes if made is None else (made,):
+        place = graph.place(node)
+        if place is None or not any(found.rows in graph.shape(value)[:2] for value in node.outputs):
+            continue
+        source = context.source(place[0])
+        for call in source.calls(place[1], "pad_sequence"):
+            calls[place[0], source.line(call)] = source, call
+    functions = {(source.path, source.enclosing(call, cst.FunctionDef)) for source, call in calls.values()}
+    if len(functions) != 1:
+        return None
+    # Tokens and targets are padded side by side in one function: the first line stands for all.
+    first = min(calls)
+    source, call = calls[first]
+    rows = call.args[0].value if call.args else None
+    order = order_of_part(context, source, rows.for_in.iter) if isinstance(rows, cst.ListComp) else None
+    return order or first
 
 
 def _orders(context: Context, kind: str) -> set[tuple[str, int]]:

@@ -74,6 +74,18 @@ def _orders_at(context: Context, place: tuple[str, int]) -> Iterator[tuple[str, 
             yield made
 
 
+def order_of_part(context: Context, source: Source, node: cst.BaseExpression) -> tuple[str, int] | None:
+    """Where the order was made that ``node`` is a slice of. None where it is sorted in place, too."""
+    part = _given(source, node) if isinstance(node, cst.Name) else node
+    if not isinstance(part, cst.Subscript) or not isinstance(part.slice[0].slice, cst.Slice):
+        return None
+    whole = part.value
+    sorts = (call.func for call in source.nodes(cst.Call) if source.is_named(call.func, "sort"))
+    if any(isinstance(one, cst.Attribute) and source.code(one.value) == source.code(whole) for one in sorts):
+        return None
+    return _order(context, source, whole, _DEPTH)
+
+
 def _order(context: Context, source: Source, node: cst.BaseExpression, depth: int) -> tuple[str, int] | None:
     """The call that made the order which ``node`` holds, or is arranged in."""
     if depth == 0:

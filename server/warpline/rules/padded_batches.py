@@ -118,7 +118,7 @@ from warpline.model.change import Together
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
-from warpline.rulekit.padding import filled_at, loaded_at
+from warpline.rulekit.padding import filled_at, loaded_at, padded_at
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.visiting import visited_at
 from warpline.wire.dataflow import Padding
@@ -206,6 +206,9 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
         visited = visited_at(context, graph, found.rows)
         if visited is not None:
             return visited
+        padded = padded_at(context, graph, found)
+        if padded is not None:
+            return padded
     loaded = loaded_at(context) if graph.origin(found.value, MOVED) not in graph.producer else None
     if loaded is not None:
         return loaded
