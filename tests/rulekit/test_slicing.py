@@ -96,11 +96,29 @@ class Table:
 """
 WINDOWS = CALLED.replace("first:end", ":, first:end").replace("  # here", "")  # of positions
 ELSEWHERE = CALLED.replace("def rows", "def lines").replace("  # here", "")  # not known what it does
+#: Lists of rows, from torch's sampler.
+SAMPLER = """\
+SETTINGS = {"rows": 4}  # here
+def score(table, rows):
+    for step, some in enumerate(BatchSampler(SequentialSampler(table), rows, drop_last=False)):
+        found.append(model(table[some[0] : some[-1] + 1]))  #> cost step_ms=9 calls=1
+score(table, SETTINGS["rows"])
+"""
+LOADED = """\
+for rows in DataLoader(table, batch_sampler=BatchSampler(RandomSampler(table), 4, False)):
+    found.append(model(rows))  #> cost step_ms=9 calls=1
+"""
+BY_FOURS = """\
+for some in BatchSampler(SequentialSampler(table), 4, False):
+    found.append(model(table[some].view(4, -1)))  #> cost step_ms=9 calls=1
+"""
+FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", "")  # more rows if larger
 
 
 @pytest.mark.parametrize(
     "code",
     [
+        *(SAMPLER, LOADED, BY_FOURS, FIRST_FEW),
         *(LAST, CALLED, WINDOWS, ELSEWHERE),
         *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
         *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES),

@@ -44,7 +44,7 @@ def sliced(context: Context) -> Iterator[Slices]:
     """The batches of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it (or a call that
     slices so), over
     ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
-    ``tensor.chunk(parts)``.
+    ``tensor.chunk(parts)``, or over torch's ``BatchSampler(rows, size, drop_last)``.
 
     Only of loops with one turn a step. Sizes that are no plain number, cannot be followed, or are the default
     of an option that the command line gives another value, are left out.
@@ -101,6 +101,9 @@ def _written(source: Source, loop: Loop) -> tuple[list[cst.BaseExpression], bool
     if cuts:
         return _of_cuts(source, cuts)
     for call in source.nodes(cst.Call, within=over):
+        if source.is_named(call.func, "BatchSampler"):
+            sizes = _of_sampler(source, loop, over, call)
+            return (sizes, False) if sizes else None
         if source.is_named(call.func, "range"):
             sizes = _of_range(source, loop, call)
             return (sizes, False) if sizes else None
@@ -127,6 +130,31 @@ def _of_cuts(source: Source, cuts: list[cst.Call]) -> tuple[list[cst.BaseExpress
     if len({source.code(size) for size in sizes}) > 1 or len(chunked) > 1:
         return None
     return sizes, chunked.pop()
+
+
+def _of_sampler(
+    source: Source, loop: Loop, over: cst.BaseExpression, call: cst.Call
+) -> list[cst.BaseExpression]:
+    """The size of ``BatchSampler(rows, size, drop_last)``, where the loop itself gets the lists of rows; []
+    for a loader's, or where the same number stands in the loop with another meaning."""
+    size = source.argument(call, "batch_size", 1)
+    node: cst.CSTNode | None = call
+    while node is not None and node is not over:
+        node = source.parent(node)
+        if isinstance(node, cst.Call) and not source.is_named(node.func, *_SAME_TURNS):
+            return []
+    if size is None:
+        return []
+    body = source.parent(loop) if isinstance(loop, cst.CompFor) else loop.body
+    if isinstance(size.value, cst.Integer):
+        numbers = source.nodes(cst.Integer, within=body)
+        if any(one is not size.value and one.value == size.value.value for one in numbers):
+            return []
+    return [size.value]
+
+
+#: Calls that give a loop the same turns as what they are given.
+_SAME_TURNS = ("enumerate", "tqdm", "list", "iter", "track")
 
 
 def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpression]:

@@ -4,9 +4,9 @@
 
 Finds steps in which the device is idle because of launch overhead, or runs kernels that fill less than
 half of it, while most of its memory is free. The fix doubles the batch of the loader, or of a loop that
-slices its batches (`for at in range(0, count, size)`, `data.split(size)`). If gradients are
-accumulated, it halves the number of batches, so that an update still sees the same samples. The gain is
-per sample.
+slices its batches (`for at in range(0, count, size)`, `data.split(size)`) or gets them from a
+`BatchSampler`. If gradients are accumulated, it halves the number of batches, so that an update still sees
+the same samples. The gain is per sample.
 
 On a CPU it finds steps without a backward pass that spend much of their time between operators, or in linear
 layers that take hardly longer for twice the rows, because they wait for their weights from memory (tried
