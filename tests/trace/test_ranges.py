@@ -255,3 +255,16 @@ def test_a_process_with_threads_or_torch_is_not_copied(monkeypatch: pytest.Monke
         assert not readers.may_fork()
     monkeypatch.setitem(sys.modules, "torch", readers)
     assert not readers.may_fork()
+
+
+@pytest.mark.timeout(30)
+def test_parts_that_cannot_be_read_keep_no_thread_waiting(tmp_path: Path) -> None:
+    """Each thread has taken what it reads with, and needs it for the next part as well."""
+    event = b'{"ph": "X", "cat": "kernel", "name": "add", "pid": 0, "tid": 7, "ts": 1, "dur": 2}'
+    whole, torn = b",".join(200_000 * [event]), b'{"ph": "X", "ts": nothing}'
+    path = tmp_path / "trace.json"
+    path.write_bytes(whole + 64 * torn)
+    ends = [len(whole) + at * len(torn) for at in range(65)]
+    parts = [Part(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    with pytest.raises(Unclean):
+        list(ranges.in_threads(path, parts, 2))

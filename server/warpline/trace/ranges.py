@@ -98,10 +98,13 @@ def in_threads(path: Path, parts: Sequence[Part], count: int) -> Iterator[tuple[
         machines.put(None)
 
     def part_of(part: Part) -> tuple[Tables, Chrome | None]:
-        machine, tables = machines.get(), Tables()
-        quick = rows.into(tables, machine)
-        chrome = decode.decode_cleanly(path, part, tables.take, quick)
-        machines.put(quick.machine if quick is not None and quick.useful else None)
+        machine, tables, kept = machines.get(), Tables(), None
+        try:
+            quick = rows.into(tables, machine)
+            chrome = decode.decode_cleanly(path, part, tables.take, quick)
+            kept = quick.machine if quick is not None and quick.useful else None
+        finally:
+            machines.put(kept)  # else another part would wait for it for ever
         return tables, chrome
 
     threads = ThreadPoolExecutor(count, "warpline-reading")
