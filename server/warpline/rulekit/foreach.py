@@ -16,15 +16,11 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph import graph_around
-from warpline.rulekit.graph.constants import VIEWS
-from warpline.rulekit.graph.graph import Graph, Node, Ref
-from warpline.rulekit.graph.storages import storages
+from warpline.rulekit.foreach_record import ADVICE, Operation, check_rounds
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, called_name
 from warpline.text.lines import lines_of
-from warpline.wire.dataflow import DIRECT
 
 #: The operators that have a form for lists since torch 2.1, and what they are given: "L" a list, "N" a number
 #: for all tensors, "B" either of these. A keyword for a number is allowed where one is named.
@@ -74,23 +70,13 @@ _MAKES = {"zeros_like", "clone", "detach", "ones_like"}
 _OTHER = "the loop does something that has no form for lists of tensors: `{}`"
 
 
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """An operation of each round: its name in the record, and how many of its arguments are tensors."""
-
-    name: str
-    tensors: int
-    alpha: bool
-    lines: range
-
-
 @dataclass
 class _Written:
     """What the round after its beginning is written as, for lists."""
 
     lists: dict[str, str] = field(default_factory=dict)  # code of a tensor of the round: its list's name
     made: dict[str, str] = field(default_factory=dict)  # the round's own names for tensors: the lists' names
-    operations: list[_Operation] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     new: bool = False  # whether tensors are made
 
@@ -101,17 +87,11 @@ def over_lists(context: Context, source: Source, line: int) -> Fix:
     statement = source.statement_at(line)
     loops = source.loops_from(statement) if statement is not None else []
     if not loops or not isinstance(loops[0], cst.For):
-        raise Refused(_ADVICE)
+        raise Refused(ADVICE)
     version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
     if version < _FIRST_VERSION:
         raise Refused("this version of torch has not all operations for lists of tensors")
     return _Loop(source, loops[0]).fix(context)
-
-
-_ADVICE = (
-    "call `torch._foreach_lerp_`, `torch._foreach_mul_` and the like with lists of tensors, or use "
-    "`AveragedModel`, `clip_grad_norm_` or one of torch's optimizers"
-)
 
 
 class _Loop:
@@ -132,10 +112,10 @@ class _Loop:
             or "'''" in text
             or not isinstance(loop.body, cst.IndentedBlock)
         ):
-            raise Refused(_ADVICE)
+            raise Refused(ADVICE)
         self.names = {name.value for name in descend(loop.target, cst.Name)}
         if any(True for _ in descend(loop.target, cst.Attribute, cst.Subscript, cst.StarredElement)):
-            raise Refused(_ADVICE)
+            raise Refused(ADVICE)
         self.taken = {name.value for name in source.nodes(cst.Name)}
         statements = list(loop.body.body)
         while statements:
@@ -147,7 +127,7 @@ class _Loop:
             statements = inside
         self.body = statements
         if not self.body:
-            raise Refused(_ADVICE)
+            raise Refused(ADVICE)
 
     # -- the beginning of a round ---------------------------------------------------------------
 
@@ -307,7 +287,7 @@ class _Loop:
                 raise Refused(_OTHER.format(self.source.code(call)))
             if name == "detach":  # outside of autograd it is the same
                 return first
-            self.written.operations.append(_Operation("clone", 1, False, self.lines))
+            self.written.operations.append(Operation("clone", 1, False, self.lines))
             return f"[one.clone() for one in {first}]"
         if self.source.name(called).startswith("torch.") and self.source.name(called).count(".") == 1:
             receiver = arguments.pop(0).value if arguments and arguments[0].keyword is None else None
@@ -353,7 +333,7 @@ class _Loop:
         if name in ("add", "sub") and extra and lists == 1:
             raise Refused(_OTHER.format(self.source.code(rest[0][1])))
         given = [tensors if tensors is not None else self._number(node) for tensors, node in rest]
-        self.written.operations.append(_Operation(name, lists, bool(extra), self.lines))
+        self.written.operations.append(Operation(name, lists, bool(extra), self.lines))
         if in_place:
             if not first.isidentifier():
                 first = self._held(first)
@@ -489,7 +469,7 @@ class _Loop:
             if self._read_after(name):
                 raise Refused(f"`{name}` is read after the loop")
         operations = self.written.operations
-        _independent(context, source.path, operations)
+        check_rounds(context, source.path, operations)
         first = source.line(self.body[0])
         names = list(self.written.lists.values())
         outer = source.indentation(source.line(loop))
@@ -583,70 +563,3 @@ def _trailing(statement: cst.CSTNode) -> str:
     space = getattr(statement, "trailing_whitespace", None)
     comment = getattr(space, "comment", None)
     return str(comment.value) if comment is not None else ""
-
-
-# -- what the recorded step shows ---------------------------------------------------------------
-
-
-def _independent(context: Context, file: str, operations: list[_Operation]) -> None:
-    """Raises Refused unless the recorded step shows that the lines ran these operations in each round, with
-    the same numbers, and that no round touches a tensor that another one changes."""
-    graph = graph_around(context.profile.facts.dataflow)
-    if graph is None:
-        raise Refused("the operators of this step were not recorded, so tensors may be in its lists twice")
-    lines = {line for one in operations for line in one.lines}
-    ran = [node for node in graph.nodes if _at(graph, node, file) in lines]
-    computed = [node for node in ran if node.name not in VIEWS]
-    each = len(operations)
-    if not each or not computed or len(computed) % each:
-        raise Refused(_ADVICE)
-    numbers: dict[int, object] = {}
-    for at, node in enumerate(computed):
-        wanted = operations[at % each]
-        given = (*node.arguments, *node.named.values())
-        tensors = sum(isinstance(one, Ref) for one in given)
-        plain = [one for one in node.arguments if not isinstance(one, Ref)], node.named
-        if (
-            node.name != wanted.name
-            or tensors != wanted.tensors
-            or _at(graph, node, file) not in wanted.lines
-        ):
-            raise Refused(_ADVICE)
-        if numbers.setdefault(at % each, plain) != plain:
-            raise Refused("a number differs from tensor to tensor")
-    # What else computes meanwhile, such as a generator that the loop runs over, would run before all of it.
-    own, between = {node.index for node in ran}, range(computed[0].index, computed[-1].index)
-    if any(
-        node.index in between and node.index not in own and node.name not in VIEWS for node in graph.nodes
-    ):
-        raise Refused("something else is computed between its rounds")
-    root = storages(graph)
-    touched: dict[int, set[int]] = {}
-    changed: set[int] = set()
-    for at, node in enumerate(computed):
-        for value in (*node.inputs, *node.outputs):
-            touched.setdefault(root(value), set()).add(at // each)
-        # What a round makes may be stored where the next one reads.
-        changed.update(map(root, node.outputs))
-    if any(len(touched[value]) > 1 for value in changed):
-        raise Refused("a tensor is in its lists twice, or a round needs what another one changes")
-    _fits(context, graph, [node for node in computed if not graph.is_in_place(node)])
-
-
-def _fits(context: Context, graph: Graph, made: list[Node]) -> None:
-    """Raises Refused where the device has no room for the tensors that were one by one's before."""
-    memory = context.profile.facts.memory
-    more = sum(graph.size(value) * _bytes(graph.dtype(value)) for node in made for value in node.outputs)
-    if memory.total_bytes and (memory.peak_bytes or 0) + more > memory.total_bytes:
-        raise Refused("the device has no room for what it computes of all tensors at once")
-
-
-def _bytes(dtype: str) -> int:
-    """The bytes of one entry: 4 for ``float32``."""
-    return int(re.sub(r"\D", "", dtype) or 8) // 8
-
-
-def _at(graph: Graph, node: Node, file: str) -> int:
-    """The line of the file that calls the operator itself; 0 for another file, or a function of a library."""
-    site = graph.site(node)
-    return site.line if site is not None and site.file == file and site.via == DIRECT else 0

@@ -24,7 +24,7 @@ from warpline.wire.sites import Framework, Optimizer, facts_of
 
 #: A line belongs to a framework when so much of it is spent in the framework's files.
 LEAST_SHARE = 0.5
-#: Share of the weights that adapters are at most.
+#: Share of the weights that adapters are at most. Chosen, not fitted.
 MOST_TRAINED = 0.1
 #: Share of the device's free memory that weights may take.
 MOST_OF_FREE = bound("memory-for-activations")

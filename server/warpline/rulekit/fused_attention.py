@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from warpline.model.operators import FUSED_ATTENTION
 from warpline.model.profile import LineCost, Op
+from warpline.rulekit.kernels import MATMULS
 from warpline.wire.dataflow import Dataflow, Masked
 from warpline.wire.precision import HALF
 
 _CALL = "aten::scaled_dot_product_attention"
 _MATH = "aten::_scaled_dot_product_attention_math"
-_PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"})
 #: Work of a line that an attention never does: layers before and behind it.
 _OTHERS = ("aten::mm", "aten::addmm", "aten::linear", "aten::convolution", "aten::embedding")
 
@@ -86,7 +86,7 @@ def half_of_products(costs: Iterable[LineCost]) -> str:
     that is another type."""
     spent: defaultdict[str, float] = defaultdict(float)
     for op in (op for cost in costs for op in cost.ops):
-        if op.name in _PRODUCTS and op.dtypes:
+        if op.name in MATMULS and op.dtypes:
             spent[op.dtypes[0]] += op.device_ms
     most = max(spent, key=lambda one: spent[one], default="")
     return most if most in HALF else ""

@@ -16,6 +16,8 @@ _PRODUCTS = re.compile(
     r"aten::(mm|addmm|bmm|baddbmm|mv|_scaled_dot_product|_flash_attention|_efficient_attention|\w*conv"
     r"|_cudnn_rnn|_addmm_activation|_grouped_mm|_scaled_mm)"
 )
+#: Matrix products alone.
+MATMULS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"})
 #: How names of operators and kernels of compiled code begin.
 COMPILED = ("CompiledFunction", "Torch-Compiled", "triton_")
 

@@ -212,13 +212,12 @@ from warpline.rulekit.autocasting import Region, lowering, region, under_autocas
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
+from warpline.rulekit.kernels import MATMULS
 from warpline.rulekit.message import ms
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.settings import Said, said, said_instead, set_in_script
 from warpline.wire.precision import Precision
 from warpline.wire.sites import Framework
-
-_PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
 
 #: Not bound by the bytes of the numbers that they read, or products of their own.
 _APART = (
@@ -342,7 +341,7 @@ def _switch_on(off: Said) -> Fix:
 
 
 def _is_float32(name: str, dtypes: tuple[str, ...]) -> bool:
-    return name in _PRODUCTS and bool(dtypes) and dtypes[0] == "float"
+    return name in MATMULS and bool(dtypes) and dtypes[0] == "float"
 
 
 def _is_convolution(op: Op) -> bool:
