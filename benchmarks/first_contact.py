@@ -2,6 +2,7 @@
 
     python benchmarks/first_contact.py benchmarks/first_contact/round1 --out DIR
         [--jobs 3] [--timeout 120] [--only 'NAME' ...] [--python PATH] [--rescore]
+        [--gpus 0,1] [--seconds 560] [--seed 1]
 
 A round is a folder of scripts, written by someone who has seen the rules' pages but neither their code nor
 their tests. The lines that a fix would edit end in `# flaw: RULE`, or `# flaw: RULE|OTHER` where several
@@ -14,6 +15,9 @@ statement of a marked line, and found as a rule when such a finding stands anywh
 all that scoring needs: `--rescore` scores it again, with the marks that the scripts have now, without
 running anything. It is written after each script, so a run that is cut off keeps what it has, and `--only`
 adds to it.
+
+With `--gpus`, `--jobs` scripts run at a time on each GPU, each with its own share of the host's cores, in an
+order that `--seed` draws. No script starts when less than `--timeout` is left of `--seconds`.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ import concurrent.futures
 import fnmatch
 import json
 import os
+import queue
+import random
 import re
 import signal
 import subprocess
@@ -38,6 +44,34 @@ MARK = re.compile(r"#\s*flaw:\s*(\S+)")
 KEPT = ("id", "rule", "severity", "file", "line", "cause", "message", "predicted", "measured", "evidence")
 GRACE_S = 60  # for the report, after warpline's own timeout for the script
 RUNNING: set[subprocess.Popen[bytes]] = set()
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Where one script runs: the GPU that it sees, the cores that it may use. None: all of the host's."""
+
+    gpu: str | None = None
+    cores: frozenset[int] | None = None
+
+    def command(self, command: list[str]) -> list[str]:
+        if self.cores is None:
+            return command
+        return ["taskset", "--cpu-list", ",".join(map(str, sorted(self.cores))), *command]
+
+    def environment(self) -> dict[str, str]:
+        return {} if self.gpu is None else {"CUDA_VISIBLE_DEVICES": self.gpu}
+
+
+def lanes(gpus: str | None, jobs: int) -> list[Lane]:
+    """``jobs`` lanes for the host, or for each of the GPUs, which then share the host's cores evenly."""
+    if gpus is None:
+        return [Lane()] * jobs
+    names = [gpu for gpu in gpus.split(",") for _ in range(jobs)]
+    cores = sorted(os.sched_getaffinity(0))
+    share = max(1, len(cores) // len(names))
+    return [
+        Lane(gpu, frozenset(cores[at * share : (at + 1) * share] or cores)) for at, gpu in enumerate(names)
+    ]
 
 
 @dataclass
@@ -83,7 +117,9 @@ def truth_of(script: Path) -> Truth:
     return truth
 
 
-def profile(script: Path, out: Path, timeout: float, python: str | None) -> dict[str, Any]:
+def profile(
+    script: Path, out: Path, timeout: float, python: str | None, lane: Lane = Lane()
+) -> dict[str, Any]:
     """Profile one script. Failures are in the result's `failure`; nothing is raised for them."""
     report, log = out / "reports" / f"{script.stem}.json", out / "logs" / f"{script.stem}.txt"
     for path in (report, log):
@@ -93,11 +129,15 @@ def profile(script: Path, out: Path, timeout: float, python: str | None) -> dict
     command += ["--run-dir", str(out / "runs" / script.stem)]
     command += ["--python", python] if python else []
     paths = [str(SERVER), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **lane.environment()}
     begin, failure = time.monotonic(), None
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            [*command, str(script)], stdout=stream, stderr=stream, env=environment, start_new_session=True
+            lane.command([*command, str(script)]),
+            stdout=stream,
+            stderr=stream,
+            env=environment,
+            start_new_session=True,
         )
         RUNNING.add(process)
         try:
@@ -209,14 +249,29 @@ Results = dict[str, dict[str, Any]]
 
 def run_all(scripts: list[Path], results: Results, arguments: argparse.Namespace) -> None:
     """Profile the scripts and add what came out to the results, by file name."""
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        waiting = {
-            pool.submit(profile, script, arguments.out, arguments.timeout, arguments.python): script
-            for script in scripts
-        }
+    free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
+    places = lanes(arguments.gpus, arguments.jobs)
+    for place in places:
+        free.put(place)
+    last_start = time.monotonic() + arguments.seconds - arguments.timeout
+
+    def run(script: Path) -> dict[str, Any] | None:
+        if time.monotonic() > last_start:
+            return None
+        lane = free.get()
+        try:
+            return profile(script, arguments.out, arguments.timeout, arguments.python, lane)
+        finally:
+            free.put(lane)
+
+    with concurrent.futures.ThreadPoolExecutor(len(places)) as pool:
+        waiting = {pool.submit(run, script): script for script in scripts}
         try:
             for count, done in enumerate(concurrent.futures.as_completed(waiting), 1):
                 script, result = waiting[done], done.result()
+                if result is None:
+                    print(f"{count}/{len(scripts)} {script.stem}: not started", file=sys.stderr, flush=True)
+                    continue
                 results[script.name] = result
                 row = score(script, result)
                 answer = row["failure"] or ("no flaw" if not row["rules"] else f"at line: {row['at_line']}")
@@ -253,6 +308,9 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=["*"], metavar="NAME", help="names, or patterns of them")
     parser.add_argument("--python", help="the interpreter that runs the scripts")
     parser.add_argument("--rescore", action="store_true", help="score DIR/results.json again, run nothing")
+    parser.add_argument("--gpus", metavar="0,1", help="--jobs scripts at a time on each of these")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="for all scripts together")
+    parser.add_argument("--seed", type=int, help="of a random order; else by name")
     arguments = parser.parse_args()
     scripts = [script.resolve() for script in sorted(arguments.round.glob("*.py"))]
     chosen = [
@@ -260,6 +318,8 @@ def main() -> int:
     ]
     if not chosen:
         parser.error(f"no script in {arguments.round} has such a name")
+    if arguments.seed is not None:
+        random.Random(arguments.seed).shuffle(chosen)
     arguments.out = arguments.out.resolve()
     arguments.out.mkdir(parents=True, exist_ok=True)
     results = read(arguments.out / "results.json")
