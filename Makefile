@@ -12,6 +12,7 @@ PYTHON ?= python3
 VENV ?= .venv
 # Workers that run tests. Each starts processes of its own, so a few are enough.
 JOBS ?= 2
+GPU_JOBS ?= auto
 DEMO ?= examples/quickstart/slow.py
 
 bin := $(VENV)/bin
@@ -44,8 +45,10 @@ test: lint
 		echo "$(bin)/python -m pytest $(parallel) -m \"$$marks\""; \
 		$(bin)/python -m pytest $(parallel) -m "$$marks"
 
+# Several workers share each GPU (tests/gpu/sharing.py). GPU_JOBS=0: one test after the other.
 gpu-test: $(VENV)/.ready-dev
-	$(bin)/python -m pytest -m gpu tests/gpu
+	$(bin)/python -m pytest --numprocesses $(GPU_JOBS) --dist loadfile --no-loadscope-reorder -rP \
+		-m gpu tests/gpu
 
 # The peers live in an environment of their own. HTA 0.5 fails on pandas 3.
 bench: $(VENV)/.ready-dev .cache/peers/.ready

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.gpu import sharing
 from tests.processes import ALONE
 
 if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
+    from xdist.workermanage import WorkerController
 
 #: They read the reports of all recorded runs. A report is made by who asks first, and takes half a second.
 RECORDED = frozenset(
@@ -35,6 +37,8 @@ EXTENSION = frozenset({"tests/editors/test_package.py", "tests/editors/test_vsco
 def scope(test: str) -> str:
     """Tests with the same scope run on the same worker, one after the other."""
     file, _, _ = test.partition("::")
+    if file.startswith("tests/gpu/"):
+        return sharing.group(test)
     if test.partition("[")[0] in ALONE:
         return test
     return "recorded" if file in RECORDED else "extension" if file in EXTENSION else file
@@ -47,5 +51,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     class ByScope(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return scope(nodeid)
+
+        def _reschedule(self, node: WorkerController) -> None:
+            """A worker needs to know one test ahead; more would wait there while another one is idle."""
+            if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+                super()._reschedule(node)
 
     return ByScope(config, log)

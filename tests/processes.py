@@ -88,6 +88,11 @@ def module(item: pytest.Item) -> str:
     return item.path.relative_to(ROOT).as_posix()
 
 
+def on_gpu(item: pytest.Item) -> bool:
+    """It has a turn on a GPU of its own (tests/gpu/sharing.py), and is not tried again."""
+    return module(item).startswith("tests/gpu/")
+
+
 #: What a worker's environment has otherwise than the one that pytest was started in.
 CHANGED = ("PYTHONPATH", "COLUMNS", "LINES")
 
@@ -156,7 +161,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.process)
         if f"{module(item)}::{getattr(item, 'originalname', item.name)}" in ALONE:
             item.add_marker(pytest.mark.alone)
-        elif hasattr(config, "workerinput") and item.get_closest_marker("process"):
+        elif hasattr(config, "workerinput") and item.get_closest_marker("process") and not on_gpu(item):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
     # Long ones first, so that no worker is left with one at the end; those that run alone last.

@@ -48,14 +48,18 @@ def scripts() -> dict[str, Path]:
     return found | WELL_MADE
 
 
-def profiled(name: str, folder: Path, out: Path | None) -> Path | None:
-    """The run of one script, made below ``folder`` and packed into ``out``; None when there is none."""
+def profiled(name: str, folder: Path, out: Path | None, *, trials: bool = True) -> Path | None:
+    """The run of one script, made below ``folder`` and packed into ``out``; None when there is none.
+
+    ``trials``: replacements are tried, as for a user; only findings and predictions need them.
+    """
     began = time.monotonic()
     path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
     script = (scripts() | APART | GRAPHS)[name].relative_to(ROOT)
     more, settings = LAUNCHED.get(name, ([], {}))
     limits = ["--steps", str(STEPS), "--timeout", "100"]
-    words = ["profile", *more, *limits, "--run-dir", str(folder), str(script)]
+    tried = [] if trials else ["--probe", "0"]
+    words = ["profile", *more, *limits, *tried, "--run-dir", str(folder), str(script)]
     done = subprocess.run(
         [sys.executable, "-m", "warpline", *words],
         cwd=ROOT,

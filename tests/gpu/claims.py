@@ -57,6 +57,8 @@ PROMISED = {
     "transpose-kernel": 7.0,
     "layernorm-finetune": 1.4,
 }
+#: Scripts of which a claim below or in apart.py is about findings.
+JUDGED = frozenset({*CASES, *WELL_MADE, "transpose-kernel-fixed", "cuda_graph", "vae", "nccl"})
 #: Replays in runs that were recorded before captures were: no line is known for them.
 REPLAYED = {"cuda_graph", "cuda_graph_step"}
 
@@ -155,9 +157,10 @@ def test_a_kernel_goes_to_a_line_that_it_was_fused_from(
     assert any(part in kernel.lower() for kernel in kernels), kernels
 
 
-def test_what_torchs_own_modules_compute_is_the_line_s_that_calls_them(run_of: RunOf) -> None:
+@pytest.mark.parametrize("name", ["resnet_amp"])
+def test_what_torchs_own_modules_compute_is_the_line_s_that_calls_them(name: str, run_of: RunOf) -> None:
     """A compiled nn.Sequential of the user's blocks, between a convolution and a linear layer of torch's."""
-    run = run_of("resnet_amp")
+    run = run_of(name)
     lines = runs.sources(run)[runs.manifest(run).script].splitlines()
     (call,) = (at for at, line in enumerate(lines, 1) if "compiled(images" in line)
     (first,) = (at for at, line in enumerate(lines, 1) if "self.conv1(x)" in line)
@@ -178,15 +181,17 @@ def test_what_torchs_own_modules_compute_is_the_line_s_that_calls_them(run_of: R
         assert counts[second, phase] == pytest.approx(2 * blocks)  # and the one beside it
 
 
-def test_recomputation_is_a_phase(run_of: RunOf) -> None:
-    ((_, number, _),) = (mark for mark in _marks(r"# only: (aten::erf)\b") if mark[0] == "checkpointed")
-    line = _line(run_of("checkpointed"), number)
+@pytest.mark.parametrize("name", ["checkpointed"])
+def test_recomputation_is_a_phase(name: str, run_of: RunOf) -> None:
+    ((_, number, _),) = (mark for mark in _marks(r"# only: (aten::erf)\b") if mark[0] == name)
+    line = _line(run_of(name), number)
     assert line.recompute_ms == pytest.approx(line.forward_ms, rel=0.2)
     assert line.backward_ms > 0
 
 
-def test_recomputation_of_compiled_code_is_one_too_at_the_same_lines(run_of: RunOf) -> None:
-    run = run_of("checkpointing")
+@pytest.mark.parametrize("name", ["checkpointing"])
+def test_recomputation_of_compiled_code_is_one_too_at_the_same_lines(name: str, run_of: RunOf) -> None:
+    run = run_of(name)
     source = runs.sources(run)[runs.manifest(run).script].splitlines()
     (number,) = (at for at, line in enumerate(source, 1) if "scaled_dot_product_attention" in line)
     line = _line(run, number)
@@ -203,9 +208,10 @@ def test_no_time_stands_where_a_function_begins(name: str, run_of: RunOf) -> Non
             assert not sources[line.file][line.line - 1].lstrip().startswith(("def ", "@")), line.line
 
 
-def test_what_hides_behind_a_longer_kernel_costs_nothing(run_of: RunOf) -> None:
-    ((_, number, _),) = (mark for mark in _marks(r"# only: (aten::special_i0)\b") if mark[0] == "two_streams")
-    run = run_of("two_streams")
+@pytest.mark.parametrize("name", ["two_streams"])
+def test_what_hides_behind_a_longer_kernel_costs_nothing(name: str, run_of: RunOf) -> None:
+    ((_, number, _),) = (mark for mark in _marks(r"# only: (aten::special_i0)\b") if mark[0] == name)
+    run = run_of(name)
     hidden, steps = _line(run, number), pipeline.report_of(run).steps.captured
     # The capture begins with a device that has nothing to do: in the first step it may run alone.
     alone_ms = hidden.device_ms / steps
@@ -239,8 +245,9 @@ def test_nothing_is_found_in_a_well_made_script(name: str, run_of: RunOf) -> Non
     assert [(f.rule, f.line, f.message) for f in findings if f.severity != "hint"] == []
 
 
-def test_where_no_tensor_asks_for_gradients_nobody_is_told_of_them(run_of: RunOf) -> None:
-    rules = {finding.rule for finding in pipeline.report_of(run_of("transpose-kernel-fixed")).findings}
+@pytest.mark.parametrize("name", ["transpose-kernel-fixed"])
+def test_where_no_tensor_asks_for_gradients_nobody_is_told_of_them(name: str, run_of: RunOf) -> None:
+    rules = {finding.rule for finding in pipeline.report_of(run_of(name)).findings}
     assert "grad-in-eval" not in rules
 
 
@@ -250,8 +257,9 @@ def test_what_the_script_marks_once_a_step_is_there_once_a_step(name: str, run_o
     assert counts == dict.fromkeys(["to device", "forward", "backward", "optimizer"], 1)
 
 
-def test_what_a_graph_replays_is_no_idle_time(run_of: RunOf) -> None:
-    run = run_of("cuda_graph")
+@pytest.mark.parametrize("name", ["cuda_graph"])
+def test_what_a_graph_replays_is_no_idle_time(name: str, run_of: RunOf) -> None:
+    run = run_of(name)
     report = pipeline.report_of(run)
     if not runs.facts(run).captured_graphs:  # recorded before captures were
         eager = sum(line.device_ms for line in report.lines)

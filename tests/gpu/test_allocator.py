@@ -32,9 +32,9 @@ def test_driver_calls_stand_at_their_lines(tmp_path: Path) -> None:
     script, found = tmp_path / "churn.py", tmp_path / "report.json"
     script.write_text(SCRIPT)
     path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, "-m", "warpline", "profile", "--json", str(found), "--timeout", "100"]
+    command = [sys.executable, "-m", "warpline", "profile", "--probe", "0", "--json", str(found)]
     subprocess.run(
-        [*command, "--run-dir", str(tmp_path / "runs"), str(script)],
+        [*command, "--timeout", "100", "--run-dir", str(tmp_path / "runs"), str(script)],
         env={**os.environ, "PYTHONPATH": path},
         check=True,
         timeout=200,

@@ -16,9 +16,8 @@ from warpline import pipeline
 from warpline.wire.run import Request
 
 said = []
-_, report = pipeline.profile(
-    Request(sys.argv[1], python=sys.executable), on_progress=lambda told: said.append(told.message)
-)
+request = Request(sys.argv[1], python=sys.executable, probe_s=0.0)
+_, report = pipeline.profile(request, on_progress=lambda told: said.append(told.message))
 print(json.dumps([report.steps.step_ms, "waiting for another profile on this GPU" in said]))
 """
 

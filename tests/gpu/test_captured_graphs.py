@@ -46,10 +46,11 @@ def test_replayed_kernels_are_on_their_line(
     assert at == {(script, number)}
 
 
-def test_backward_is_the_forward_lines(run_of: Callable[[str], Path]) -> None:
-    run = run_of("cuda_graph")
+@pytest.mark.parametrize("name", ["cuda_graph"])
+def test_backward_is_the_forward_lines(name: str, run_of: Callable[[str], Path]) -> None:
+    run = run_of(name)
     script = Path(runs.manifest(run).script)
-    text = scripts()["cuda_graph"].read_text(encoding="utf-8").splitlines()
+    text = scripts()[name].read_text(encoding="utf-8").splitlines()
     forward = next(number for number, line in enumerate(text, 1) if "static_loss =" in line)
     lines = {line.line: line for line in pipeline.report_of(run).lines if line.file == str(script)}
     assert lines[forward].backward_ms > lines[forward].forward_ms > 0

@@ -25,7 +25,7 @@ def looked_into(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     if shutil.which("ncu") is None:
         pytest.fail("these tests need Nsight Compute: put ncu on the PATH")
     folder = tmp_path_factory.mktemp("kernel")
-    done = warpline("profile", TRANSPOSE, cwd=folder)
+    done = warpline("profile", "--probe", "0", TRANSPOSE, cwd=folder)
     assert done.returncode == 0, done.stderr
     done = warpline("kernel", "--json", "-", f"{TRANSPOSE}:{line_with('tl.store')}", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -80,7 +80,7 @@ def test_two_versions_side_by_side(looked_into: tuple[Path, dict[str, Any]]) -> 
     """The slow one is kept; the fixed one is profiled and looked into now."""
     fixed = TRANSPOSE.with_name("fixed.py")
     store = next(n for n, text in enumerate(fixed.read_text().splitlines(), 1) if "tl.store" in text)
-    assert warpline("profile", fixed, cwd=looked_into[0]).returncode == 0
+    assert warpline("profile", "--probe", "0", fixed, cwd=looked_into[0]).returncode == 0
     (kept,) = looked_into[0].glob(".warpline/runs/*/kernel-*.json")
     done = warpline("kernel", "--against", kept, "--json", "-", f"{fixed}:{store}", cwd=looked_into[0])
     assert done.returncode == 0, done.stderr

@@ -21,9 +21,8 @@ def test_measured_peaks_are_near_the_data_sheets_and_kept(tmp_path: Path, device
     found = []
     for words in (["--peaks"], []):
         runs = tmp_path / f"runs{len(found)}"
-        done = warpline(
-            "profile", *words, "--run-dir", runs, SCRIPT, cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache")
-        )
+        words = ["profile", "--probe", "0", *words, "--run-dir", str(runs), str(SCRIPT)]
+        done = warpline(*words, cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
         assert done.returncode == 0, done.stderr
         (facts,) = runs.glob("*/facts.json")
         found.append(json.loads(facts.read_text())["peaks"])

@@ -66,9 +66,9 @@ def test_a_long_function_takes_what_its_own_clock_says(tmp_path: Path, more: lis
     script, found = tmp_path / "train.py", tmp_path / "report.json"
     script.write_text(SCRIPT)
     path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, "-m", "warpline", "profile", *more, "--json", str(found), "--timeout", "150"]
+    command = [sys.executable, "-m", "warpline", "profile", *more, "--probe", "0", "--json", str(found)]
     subprocess.run(
-        [*command, "--run-dir", str(tmp_path / "runs"), str(script)],
+        [*command, "--timeout", "150", "--run-dir", str(tmp_path / "runs"), str(script)],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         check=True,

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu import sharing
 from tests.gpu.apart import CLAIMS, Claim
 
 
 @pytest.mark.parametrize("claim", CLAIMS["nccl"], ids=lambda claim: claim.__name__)
 def test_two_ranks(claim: Claim, run_of: Callable[[str], Path]) -> None:
-    import torch
-
-    if torch.cuda.device_count() < 2:
+    if len(sharing.names()) < 2:
         pytest.skip("one GPU here; this needs two")
     claim("nccl", run_of)
