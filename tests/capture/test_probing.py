@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from warpline.capture import probing
-from warpline.wire.probing import COMPILED, KINDS, LOOPED, NOT_COMPILING, Part, Probed, Question, Tensor
+from warpline.wire.probing import (
+    COMPILED,
+    KINDS,
+    LOOPED,
+    NOT_COMPILING,
+    Answer,
+    Part,
+    Probed,
+    Question,
+    Tensor,
+)
 from warpline.wire.run import Request
 
 SMALL = (Tensor((4, 8, 16)),)
@@ -273,6 +285,31 @@ def test_what_compiles_waits_for_the_device_only_to_be_timed(same: bool) -> None
     done.clear()
     answers.timed(Question("gelu", SMALL), pair, "cpu", ends, lambda _: done.append("wait"))
     assert "wait" not in done  # it has its turn
+
+
+def test_trials_begin_when_no_other_profile_has_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from warpline.capture.runner.probing import answers
+
+    free, told = iter([False, False, True]), io.StringIO()
+    answers.turn(lambda: next(free), told)
+    assert told.getvalue() == "{}\n" * 3
+    monkeypatch.setattr(answers, "MOST_S", 0.0)
+    answers.turn(lambda: False, told)
+    assert told.getvalue() == "{}\n" * 4  # it goes on beside the other
+
+
+def test_the_time_for_answers_begins_when_the_device_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = tmp_path / "python"
+    waiting.write_text("#!/bin/sh\nfor i in 1 2 3; do echo '{}'; sleep 1; done; echo \"$ANSWER\"\n")
+    waiting.chmod(0o755)
+    monkeypatch.setattr(probing, "LATE_S", 1.5)
+    answer = Answer(QUESTIONS[0])
+    request = Request(python=str(waiting), environment={"ANSWER": json.dumps(asdict(answer))})
+    found = probing.probe(request, QUESTIONS[:1], 0.5, device="cpu", threads=1)
+    assert found.answers == (answer,)
 
 
 def test_what_cannot_be_tried_has_a_reason_and_no_figures(tried: Probed) -> None:

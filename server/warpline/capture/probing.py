@@ -21,7 +21,8 @@ from warpline.wire.probing import COMPILED, Answer, Probed, Question, QuestionBa
 from warpline.wire.run import Request
 
 _START = Path(__file__).parent / "runner" / "probing" / "start.py"
-#: Seconds for the child to import torch and initialize the device. After that ``seconds`` of ``probe`` begin.
+#: Seconds for the child to import torch and initialize the device, and between two signs of it while another
+#: profile has the device. After that ``seconds`` of ``probe`` begin.
 START_S = 30.0
 #: Seconds on top of that, so that the trial that is running can end.
 LATE_S = 2.0
@@ -39,8 +40,8 @@ def probe(
     cancelled: threading.Event | None = None,
     on_answer: Callable[[int, int], None] | None = None,
 ) -> Probed:
-    """The answers that arrive within ``seconds`` after torch is imported, those of what is compiled last and
-    within ``COMPILING`` times as long on top.
+    """The answers that arrive within ``seconds`` after torch is imported and the device is free, those of
+    what is compiled last and within ``COMPILING`` times as long on top.
 
     ``on_answer(done, of)`` reports progress. An answer that does not arrive, for any reason, is left out.
     Raises only KeyboardInterrupt, and Problem if ``cancelled`` was set. The child has ended on return.
@@ -80,7 +81,7 @@ def probe(
                     continue
                 if line is None:
                     break
-                if line == b"{}\n":  # torch is imported
+                if line == b"{}\n":  # torch is imported; again while another profile has the device
                     late = time.monotonic() + seconds + compiling + LATE_S
                     continue
                 with contextlib.suppress(msgspec.MsgspecError):

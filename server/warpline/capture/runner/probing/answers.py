@@ -8,16 +8,18 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import TextIO
 
 import torch
 
 from ....wire.probing import COMPILED, NOT_COMPILING, Answer, Question, QuestionBatch, batch_from_json
 from ..device import kinds
-from ..device.alone import Alone
+from ..device.alone import MOST_S, Alone
 from . import agreement, clock, compiled
 from .kinds import KINDS, Pair
 
-#: Seconds to wait for a profile on the same GPU, within the 30 that the server gives the import of torch.
+#: Seconds to wait for a profile on the same GPU before the server hears of this process again: within the 30
+#: that it gives the import of torch.
 ALONE_S = 10.0
 
 
@@ -31,16 +33,14 @@ def run() -> None:
     torch.manual_seed(0)
     alone = Alone()  # until this function ends, but not while something compiles: that takes a minute
 
-    def wait(most_s: float = ALONE_S) -> None:
-        if wanted.device == "cuda":
-            alone.take(kinds.used(torch).identity(), min(most_s, ALONE_S))
+    def wait(most_s: float = ALONE_S) -> bool:
+        if wanted.device != "cuda":
+            return True
+        return alone.take(kinds.used(torch).identity(), min(most_s, ALONE_S))
 
     if wanted.device == "cuda":
         torch.zeros(1, device="cuda")
-    wait()
-    out.write("{}\n")  # torch is there
-    out.flush()
-    began = time.monotonic()
+    began = turn(wait, out)
     # Whatever compiles comes last: it is what may be ended before it has an answer.
     for question in sorted(wanted.questions, key=lambda one: one.kind == COMPILED):
         ends = began + wanted.seconds + (wanted.compiling if question.kind == COMPILED else 0.0)
@@ -52,7 +52,19 @@ def run() -> None:
         out.flush()
 
 
-def answer(question: Question, wanted: QuestionBatch, ends: float, wait: Callable[[float], None]) -> Answer:
+def turn(wait: Callable[[], bool], out: TextIO) -> float:
+    """When the time for the questions begins: once no other profile has the device, or after ``MOST_S``. For
+    the server it begins with the last line that this writes."""
+    latest = time.monotonic() + MOST_S
+    while True:
+        free = wait()
+        out.write("{}\n")
+        out.flush()
+        if free or time.monotonic() >= latest:
+            return time.monotonic()
+
+
+def answer(question: Question, wanted: QuestionBatch, ends: float, wait: Callable[[float], object]) -> Answer:
     """Time one replacement. What goes wrong, such as a lack of memory, is the answer's ``error`` in one
     line. ``wait``: waits for its turn on the device, at most the seconds it is given."""
     make = KINDS.get(question.kind)
@@ -68,7 +80,9 @@ def answer(question: Question, wanted: QuestionBatch, ends: float, wait: Callabl
         return Answer(question, error=("%s: %s" % (type(error).__name__, error)).splitlines()[0][:300])
 
 
-def timed(question: Question, pair: Pair, device: str, ends: float, wait: Callable[[float], None]) -> Answer:
+def timed(
+    question: Question, pair: Pair, device: str, ends: float, wait: Callable[[float], object]
+) -> Answer:
     """The answer; see ``answer``."""
     difference = compiling_s = 0.0
     if pair.same:
