@@ -52,6 +52,11 @@ update(state)  #> cost device_ms=1; node warpline.compiled.default shape=[4,77,3
     assert worked(example) == {(FILE, 3): 1.0}
 
 
+def test_the_loss_works_on_all_but_the_last_column() -> None:
+    example = read_example("loss = losses(states)  #> cost device_ms=1; node aten.mm shape=[304,64]\n")
+    assert worked(example) == {(FILE, 1): 1.0}
+
+
 COLLATED = """\
 #> steps step_ms=40
 def stack(rows):

@@ -16,8 +16,35 @@ from warpline.wire.dataflow import Padding
 from warpline.wire.sites import Loader, facts_of
 
 _FILLS = ("zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full", "new_empty")
+#: Products of rows with a weight, whose last dimension is that of the weight.
+_LAYERS = frozenset({"mm", "addmm", "linear", "matmul"})
 #: Calls that put rows in an order.
 _SHUFFLES = ("permutation", "randperm", "shuffle", "argsort")
+
+
+def hides_classes(graph: Graph, found: Padding) -> bool:
+    """Whether a mask hides entries of what a layer computes, such as scores of classes: they are no
+    positions of a batch."""
+    waiting = {
+        value
+        for node in graph.consumers.get(found.value, ())
+        for value in node.inputs
+        if value != found.value and found.mask
+    }
+    seen = set[int]()
+    while waiting:
+        value = waiting.pop()
+        seen.add(value)
+        node = graph.producer.get(value)
+        if node is None or graph.shape(value)[-1:] != (found.columns,):
+            continue
+        if node.name in _LAYERS:
+            weights = [graph.origin(one, MOVED) for one in node.inputs[:3]]
+            if any(one in graph.parameters or one not in graph.producer for one in weights):
+                return True
+        else:
+            waiting |= {one for one in node.inputs if graph.size(one) == graph.size(value)} - seen
+    return False
 
 
 def filled_at(context: Context, columns: int) -> tuple[str, int] | None:

@@ -118,7 +118,7 @@ from warpline.model.change import Together
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
-from warpline.rulekit.padding import filled_at, loaded_at, padded_at
+from warpline.rulekit.padding import filled_at, hides_classes, loaded_at, padded_at
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.visiting import visited_at
 from warpline.wire.dataflow import Padding
@@ -133,10 +133,14 @@ class PaddedBatches(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         flow = context.profile.facts.dataflow
-        worst = max(flow.padding, key=_share, default=None)
+        if not any(_share(one) >= LEAST_SHARE for one in flow.padding):
+            return
+        graph = graph_of(flow)
+        batches = [one for one in flow.padding if not hides_classes(graph, one)]
+        worst = max(batches, key=_share, default=None)
         if worst is None or _share(worst) < LEAST_SHARE:
             return
-        worked = _worked(context, graph_of(flow), worst)
+        worked = _worked(context, graph, worst)
         if worst.series and 0 <= worst.site < len(flow.sites):  # its operators see one column at a time
             worked[flow.sites[worst.site].place] = 1.0
         costs = context.costs(worked)
@@ -170,10 +174,12 @@ def _share(found: Padding) -> float:
 
 def _worked(context: Context, graph: Graph, found: Padding) -> dict[tuple[str, int], float]:
     """Lines with operators on the batch: its rows and columns are the first dimensions of a tensor, in any
-    order and perhaps with heads between them, or one dimension. With the share, 0 to 1, of what a line's
-    operators read and write: a model of pictures that also gets a text has few such operators. The lines of
-    compiled code have the share of all of its calls."""
-    flat, both = found.rows * found.columns, {found.rows, found.columns}
+    order and perhaps with heads between them, or one dimension. The columns may be one less, as those that
+    are predicted from the others. With the share, 0 to 1, of what a line's operators read and write: a model
+    of pictures that also gets a text has few such operators. The lines of compiled code have the share of all
+    of its calls."""
+    lengths = (found.columns, found.columns - 1)
+    flat, pairs = {found.rows * one for one in lengths}, [{found.rows, one} for one in lengths]
     whole: Counter[tuple[str, int]] = Counter()
     mine: Counter[tuple[str, int]] = Counter()
     compiled = {
@@ -182,7 +188,10 @@ def _worked(context: Context, graph: Graph, found: Padding) -> dict[tuple[str, i
     for node in graph.nodes:
         shapes = [graph.shape(value) for value in (*node.inputs, *node.outputs)]
         place, size = graph.place(node), sum(math.prod(shape) for shape in shapes)
-        on_batch = size * any(flat in shape[:2] or both <= set(shape[:3]) for shape in shapes)
+        on_batch = size * any(
+            not flat.isdisjoint(shape[:2]) or any(both <= set(shape[:3]) for both in pairs)
+            for shape in shapes
+        )
         for line in compiled if node.name == COMPILED_CALL else (place,):
             if line is not None:
                 whole[line] += size
