@@ -48,6 +48,8 @@ def test_every_test_of_scripts_names_its_script() -> None:
     in_order = sorted(tests, key=sharing.order)
     assert [sharing.ALL in test for test in in_order[:10]] == [True] * 10
     assert sharing.ALONE[-1] in in_order[-1]
+    others = ("tests/ranks/test_ranks.py::a", "tests/capture/test_alone.py::a", "tests/test_pipeline.py::a")
+    assert [sharing.order(test) for test in others] == [1, 1, 1], "they keep their order"
 
 
 @pytest.mark.parametrize(("gpus", "cores", "workers"), [(2, 32, 6), (1, 16, 3), (1, 2, 1), (0, 16, 1)])

@@ -66,8 +66,10 @@ def group(test: str) -> str:
 
 
 def order(test: str) -> int:
-    """Sorts groups: the one that has all GPUs (0), those that share (1), those that have one alone (2…)."""
-    stem = Path(test.partition("::")[0]).stem
+    """Sorts groups: the one that has all GPUs (0), those that share (1), those that have one alone (2…).
+    What is not of this folder shares, too."""
+    file = Path(test.partition("::")[0])
+    stem = file.stem if file.parent == Path("tests/gpu") else ""
     return 0 if stem == ALL else 2 + ALONE.index(stem) if stem in ALONE else 1
 
 
