@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -397,3 +398,22 @@ def test_the_language_server_starts_light() -> None:
         [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=180
     )
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_a_trace_without_lines_is_imported_without_libcst(tmp_path: Path) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "mm", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [event]}))
+    script = (
+        "import sys; from warpline.__main__ import main; "
+        "print(main(['import', 'trace.json']), 'libcst' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1] == "0 False", done.stdout + done.stderr

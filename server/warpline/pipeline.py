@@ -79,7 +79,7 @@ def profile(
 
     where = folder if folder is not None else runs.runs_folder(Path(request.cwd or Path.cwd()))
     # Long before the steps begin the target imports torch: our own imports are out of the way by then.
-    threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
+    _importing(_import_stages)
     new = runs.new_run(where)
     try:
         with early:
@@ -135,26 +135,32 @@ def _with_late_notes(run: Path, report: Report) -> Report:
     return report
 
 
-def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, Report]]:
+def import_trace(
+    path: Path, *, folder: Path | None = None, meanwhile: Callable[[], object] | None = None
+) -> list[tuple[Path, Report]]:
     """Make runs of traces made elsewhere: one of a file, one of each trace in a log folder.
 
-    ``folder``: where the runs are made. One that cannot be read is one line on standard error, and costs the
-    others nothing. Raises Problem when ``path`` holds no trace that can be read.
+    ``folder``: where the runs are made. ``meanwhile``: imports what the caller needs next, beside the reading
+    of a large trace. One that cannot be read is one line on standard error, and costs the others nothing.
+    Raises Problem when ``path`` holds no trace that can be read.
     """
     from warpline.trace import foreign
-    from warpline.trace.ranges import Pool
+    from warpline.trace.ranges import Pool, brief_turns
 
     made: list[tuple[Path, Report]] = []
     unread: list[Problem] = []
     where = folder if folder is not None else runs.runs_folder(Path.cwd())
     files = foreign.traces(path)
-    with Pool() as pool:
-        if pool.prepare(files[0]):  # other processes read it: our own imports are done meanwhile
-            threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
+    with Pool() as pool, brief_turns():
+        beside = pool.prepare(files[0])  # others read it: our own imports are done meanwhile
+        if beside:
+            _importing(_import_next, meanwhile)
         for file in files:
             run = runs.new_run(where)
             try:
                 with foreign.importing(file, run, pool) as events:
+                    if beside and len(events.locations.locations) > 1:  # else rules have no line to look at
+                        _importing(_import_stages)
                     read = judging.read(run, None, events)
             except Problem as problem:
                 unread.append(problem)
@@ -289,11 +295,28 @@ def look_inside(
     return inside
 
 
+def _importing(*each: Callable[[], object] | None) -> None:
+    """Calls what imports modules, on a thread of its own."""
+
+    def one_by_one() -> None:
+        for one in each:
+            if one is not None:
+                one()
+
+    threading.Thread(target=one_by_one, name="warpline-imports", daemon=True).start()
+
+
 def _import_stages() -> None:
     from warpline import attribution, diagnosis, simulate, trace  # noqa: F401
     from warpline.rules import rules
 
     rules()
+
+
+def _import_next() -> None:
+    """What every trace needs once it was read, in the order in which it is needed."""
+    from warpline import attribution, diagnosis, simulate  # noqa: F401
+    from warpline.measure import calibration, store  # noqa: F401
 
 
 def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Profile, Report]:

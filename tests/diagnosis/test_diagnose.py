@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -193,3 +194,11 @@ for images in loader:
 """
     assert findings(code) == ()
     assert len(findings(code.replace("kind=cpu", "kind=cuda"))) == 1
+
+
+def test_a_trace_without_lines_needs_no_rule() -> None:
+    empty = replace(read_example("#> device kind=cuda\n").profile, lines=(), sources={})
+    found = diagnose(empty, {}.get, ["no-such-rule"], catalogue=(Broken(),))
+    assert (found.findings, len(found.notes)) == ((), 1)
+    ranks = replace(empty, manifest=replace(empty.manifest, world_size=2))
+    assert "collectives were not recorded" in "".join(diagnose(ranks, {}.get).notes)

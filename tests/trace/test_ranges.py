@@ -268,3 +268,13 @@ def test_parts_that_cannot_be_read_keep_no_thread_waiting(tmp_path: Path) -> Non
     parts = [Part(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
     with pytest.raises(Unclean):
         list(ranges.in_threads(path, parts, 2))
+
+
+def test_threads_take_brief_turns() -> None:
+    usual = sys.getswitchinterval()
+    with ranges.brief_turns():
+        assert sys.getswitchinterval() < usual / 10
+        with pytest.raises(KeyError), ranges.brief_turns():
+            raise KeyError
+        assert sys.getswitchinterval() < usual / 10
+    assert sys.getswitchinterval() == usual

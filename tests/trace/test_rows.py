@@ -160,6 +160,29 @@ def test_twice_the_same_key(machine: rows.Machine) -> None:
         assert agree(f'{{"ph": "X", "cat": "kernel", {more}}}'.encode(), machine)
 
 
+def test_more_names_and_lists_than_are_known_again(machine: rows.Machine) -> None:
+    """The code knows names of fields, and lists, that it has read before: also where they begin alike, are as
+    long as what it keeps, or too long, and where blanks are elsewhere."""
+    chance = random.Random(1)
+    colons, commas = (": ", ":", " : ", ":\n\t"), (", ", ",", ",\n    ", " ,")
+    for _ in range(40):
+        events = []
+        for _ in range(100):
+            fields = [
+                f'"{name}"{chance.choice(colons)}{[[1] * chance.choice((1, 2, 75, 76, 77, 78, 79, 80)), at]}'
+                for name in ("Input Dims", "Input type", "x" * chance.randrange(40))
+                for at in chance.sample(range(3000), 2)
+            ]
+            fields.append(f'"Sequence number": {chance.randrange(10)}')
+            chance.shuffle(fields)
+            end = chance.choice(("}", "\n    }", "  } "))
+            arguments = "{" + chance.choice(("", " ")) + chance.choice(commas).join(fields) + end
+            events.append(
+                f'{{"ph": "X", "cat": "cpu_op", "name": "mm"{chance.choice(commas)}"args": {arguments}}}'
+            )
+        assert agree(", ".join(events).encode(), machine)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_damage_anywhere(seed: int, machine: rows.Machine) -> None:
     """Bytes are lost, doubled or replaced."""

@@ -24,7 +24,11 @@ def run(options: argparse.Namespace) -> int:
     from warpline import pipeline
 
     folder = Path(options.run_dir).absolute() if options.run_dir else None
-    made = [one for path in options.paths for one in pipeline.import_trace(Path(path), folder=folder)]
+    made = [
+        one
+        for path in options.paths
+        for one in pipeline.import_trace(Path(path), folder=folder, meanwhile=output.prepare)
+    ]
     for run_folder, _ in made[:-1]:
         print(f"imported into {run_folder}", file=sys.stderr)
     output.write(*made[-1], options)  # the newest, as `warpline show` does

@@ -62,6 +62,12 @@ def write(run: Path, report: Report, options: argparse.Namespace) -> None:
         table(run, report, options)
 
 
+def prepare() -> None:
+    """Import what :func:`write` usually needs, for a thread beside what makes the report."""
+    from warpline.terminal import report  # noqa: F401
+    from warpline.view import since  # noqa: F401
+
+
 def table(run: Path, report: Report, options: argparse.Namespace) -> None:
     """The table on standard output, by what ``--by`` says."""
     from warpline import pipeline

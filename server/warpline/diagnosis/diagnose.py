@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from warpline.diagnosis.frameworks import at_setting
 from warpline.diagnosis.gate import LEAST, least_percent, left_out, within_evidence
 from warpline.diagnosis.identity import identities
 from warpline.diagnosis.rebase import rebase
@@ -16,11 +16,13 @@ from warpline.model import costs as figures
 from warpline.model.change import Change, Together
 from warpline.model.profile import Profile
 from warpline.model.report import QUICKER, Finding, Predicted, Severity
-from warpline.rulekit import Context, Draft, Rule, count, ms, seconds
-from warpline.rulekit.message import message
-from warpline.rules import rules
+from warpline.rulekit.message import count, message, ms, seconds
+from warpline.rules import names, rules
 from warpline.text.ignore import Suppressions
 from warpline.wire.sites import Loader
+
+if TYPE_CHECKING:  # they import LibCST
+    from warpline.rulekit import Context, Draft, Rule
 
 Texts = Callable[[str], "str | None"]
 #: ``predict(profile, change)``: the step with the change made; None when it cannot say.
@@ -70,28 +72,16 @@ def diagnose(
     offered. A rule that raises costs its own
     findings and leaves one note.
     """
+    silenced = set(ignore)
+    unknown = _unknown(silenced, catalogue)
+    if not _has_places(profile):
+        return Diagnosis((), unknown)
+    from warpline.rulekit import Context
+
     profile = rebase(profile, texts)
     context = Context(profile, texts)
-    silenced = set(ignore)
-    suppressions: dict[str, Suppressions] = {}
-    found: list[tuple[Rule, Draft]] = []
-    every = rules() if catalogue is None else catalogue
-    for name in sorted(silenced - {rule.name for rule in every}):
-        context.note(f"the project's settings ignore {name}, but no rule has that name")
-    for rule in every:
-        if rule.name in silenced or not all(map(context.can, rule.needs)):
-            continue
-        try:
-            drafts = [
-                at_setting(context, rule.name, draft)
-                for draft in rule.find(context)
-                if _matters(context, draft)
-            ]
-        except Exception as error:  # noqa: BLE001  # one rule's mistake must not cost the report
-            context.note(f"the rule {rule.name} failed and reports nothing ({type(error).__name__}: {error})")
-            continue
-        found += [(rule, draft) for draft in drafts if not _suppressed(rule, draft, texts, suppressions)]
-    kept = _merged(found)
+    context.notes += unknown
+    kept = _merged(_drafts(context, rules() if catalogue is None else catalogue, silenced, texts))
     ids = identities([(rule.name, draft) for rule, draft in kept], profile.manifest.roots, texts)
     least = least_percent(profile.manifest.timed_ns)
     findings: list[Finding] = []
@@ -134,6 +124,44 @@ def diagnose(
             "ones (another process may use the device)"
         )
     return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes, frozenset(later))
+
+
+def _has_places(profile: Profile) -> bool:
+    """Whether a finding could be at a line, or a note on several ranks be left. Else, as in most traces
+    without stacks, no rule has to be imported, nor LibCST."""
+    return bool(profile.lines or profile.sources or profile.facts.sites or profile.manifest.world_size > 1)
+
+
+def _drafts(
+    context: Context, catalogue: Sequence[Rule], silenced: set[str], texts: Texts
+) -> list[tuple[Rule, Draft]]:
+    from warpline.diagnosis.frameworks import at_setting
+
+    suppressions: dict[str, Suppressions] = {}
+    found: list[tuple[Rule, Draft]] = []
+    for rule in catalogue:
+        if rule.name in silenced or not all(map(context.can, rule.needs)):
+            continue
+        try:
+            drafts = [
+                at_setting(context, rule.name, draft)
+                for draft in rule.find(context)
+                if _matters(context, draft)
+            ]
+        except Exception as error:  # noqa: BLE001  # one rule's mistake must not cost the report
+            context.note(f"the rule {rule.name} failed and reports nothing ({type(error).__name__}: {error})")
+            continue
+        found += [(rule, draft) for draft in drafts if not _suppressed(rule, draft, texts, suppressions)]
+    return found
+
+
+def _unknown(silenced: set[str], catalogue: Sequence[Rule] | None) -> tuple[str, ...]:
+    """Notes on names in the project's settings that no rule has."""
+    known = names() if catalogue is None else [rule.name for rule in catalogue]
+    return tuple(
+        f"the project's settings ignore {name}, but no rule has that name"
+        for name in sorted(silenced.difference(known))
+    )
 
 
 def _most(context: Context, draft: Draft, finding: Finding) -> float:

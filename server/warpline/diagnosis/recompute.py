@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpline.diagnosis.frameworks import at_setting
 from warpline.diagnosis.rebase import Moves, rebase
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Fix
-from warpline.rulekit import Context
 from warpline.rules import rule_named
 
 
@@ -17,6 +15,9 @@ def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]
 
     Empty when its line is gone, the fix is already made, or the rule no longer offers one.
     """
+    from warpline.diagnosis.frameworks import at_setting
+    from warpline.rulekit import Context
+
     rule = rule_named(finding.rule)
     if rule is None:
         return ()

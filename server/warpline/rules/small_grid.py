@@ -104,7 +104,8 @@ class SmallGrid(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         processors = context.device.multiprocessors
         if not processors:
-            context.note("small-grid: the device's number of multiprocessors is unknown")
+            if context.profile.lines:
+                context.note("small-grid: the device's number of multiprocessors is unknown")
             return
         for cost in context.profile.lines:
             small = [

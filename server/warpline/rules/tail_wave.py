@@ -117,7 +117,8 @@ class TailWave(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         processors, capability = context.device.multiprocessors, context.device.capability
         if not processors or capability is None:
-            context.note("tail-wave: the device's number of multiprocessors is unknown")
+            if context.profile.lines:
+                context.note("tail-wave: the device's number of multiprocessors is unknown")
             return
         for cost in context.profile.lines:
             tails = [

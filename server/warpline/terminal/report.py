@@ -7,7 +7,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
-from rich.syntax import Syntax
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -131,6 +130,8 @@ def _bar(share: float) -> str:
 def _source(line: str, out: Console) -> Text:
     if not out.is_terminal:
         return Text(line)
+    from rich.syntax import Syntax  # takes a third of this module's import
+
     text = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(line)
     text.rstrip()
     return text

@@ -35,6 +35,7 @@ MOST_PROCESSES = 8  # with more, merging takes longer than reading
 #: slow disk takes far less.
 LIMIT_S, SLOWEST = 60.0, 1 << 20
 _UNPACKED = 10  # times as long as packed, about
+_TURN_S = 5e-5  # of a thread, while others wait for the interpreter's lock
 _WINDOW = 1 << 16  # bytes in which the end of an event is looked for
 #: Why the parts of a trace cannot be read by themselves. The last three: the answer of a process begins with
 #: what another module printed.
@@ -198,6 +199,18 @@ def read(
             if at + ahead < len(parts):
                 readers[at % len(readers)].ask(path, parts[at + ahead])
             yield found
+
+
+@contextmanager
+def brief_turns() -> Iterator[None]:
+    """Let threads take turns with the interpreter's lock after less time than Python's 5 ms. A thread that
+    reads asks for it again after each piece, and would wait for so long for one that only computes."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, _TURN_S))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 @contextmanager

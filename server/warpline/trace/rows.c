@@ -25,7 +25,10 @@ enum {
   STRINGS = 1 << 17,
   ARENA = 48 << 20, /* bytes of all strings */
   TABLE = 1 << 18,
-  DEEPEST = 32
+  DEEPEST = 32,
+  KEYS = 64,       /* names of fields that are known again */
+  LISTS = 1 << 11, /* that are known again */
+  LONGEST = 240    /* bytes of one of them */
 };
 
 typedef struct { u32 at, length; u64 hash; } String;
@@ -67,13 +70,16 @@ static inline u64 word(const u8 *a) {
   return x;
 }
 
+/* Which of the next 16 bytes are equal, the first one in the lowest bit. */
+static inline u32 equal(const u8 *a, const u8 *b) {
+  return wasm_i8x16_bitmask(wasm_i8x16_eq(wasm_v128_load(a), wasm_v128_load(b)));
+}
+
+/* Whether ``n`` bytes are equal; a few behind them are read, too. */
 static inline int same(const u8 *a, const u8 *b, u32 n) {
-  u32 i = 0;
-  for (; i + 16 <= n; i += 16)
-    if (!wasm_i8x16_all_true(wasm_i8x16_eq(wasm_v128_load(a + i), wasm_v128_load(b + i)))) return 0;
-  for (; i < n; i++)
-    if (a[i] != b[i]) return 0;
-  return 1;
+  for (; n >= 16; a += 16, b += 16, n -= 16)
+    if (equal(a, b) != 0xFFFF) return 0;
+  return !n || !(~equal(a, b) & ((1u << n) - 1));
 }
 
 static inline u64 mixed(u64 h, u64 x) {
@@ -84,7 +90,7 @@ static inline u64 mixed(u64 h, u64 x) {
 static inline u64 hashed(u64 h, const u8 *a, u32 n) {
   u32 i = 0;
   for (; i + 8 <= n; i += 8) h = mixed(h, word(a + i));
-  for (; i < n; i++) h = mixed(h, a[i]);
+  if (n & 7) h = mixed(h, word(a + i) & ((1ull << 8 * (n & 7)) - 1));
   return mixed(h, n);
 }
 
@@ -102,12 +108,12 @@ static int interned(const Slice *slices, int n) {
     const String *known = &strings[table[slot] - 1];
     if (known->hash != h || known->length != length) continue;
     const u8 *a = arena + known->at;
-    int equal = 1;
-    for (int i = 0; equal && i < n; i++) {
-      equal = same(a, slices[i].at, slices[i].n) && (i == n - 1 || a[slices[i].n] == 0);
+    int alike = 1;
+    for (int i = 0; alike && i < n; i++) {
+      alike = same(a, slices[i].at, slices[i].n) && (i == n - 1 || a[slices[i].n] == 0);
       a += slices[i].n + 1;
     }
-    if (likely(equal)) return table[slot] - 1;
+    if (likely(alike)) return table[slot] - 1;
   }
   if (n_strings == STRINGS || length > ARENA - used) return -1;
   u8 *a = arena + used;
@@ -124,7 +130,12 @@ static int interned(const Slice *slices, int n) {
 /* ---- JSON; each function returns 0 at what is none, or is none that is expected ---- */
 
 static inline void space(void) {
-  while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') p++;
+  for (u32 n = 16; n == 16 && *p <= ' '; p += n) {
+    v128_t v = wasm_v128_load(p);
+    v128_t blank = wasm_v128_or(wasm_i8x16_eq(v, wasm_i8x16_splat(' ')), wasm_i8x16_eq(v, wasm_i8x16_splat('\t')));
+    v128_t line = wasm_v128_or(wasm_i8x16_eq(v, wasm_i8x16_splat('\n')), wasm_i8x16_eq(v, wasm_i8x16_splat('\r')));
+    n = __builtin_ctz(~wasm_i8x16_bitmask(wasm_v128_or(blank, line)));
+  }
 }
 
 static inline int digit(u8 c) { return (u8)(c - '0') < 10; }
@@ -323,10 +334,27 @@ static int skipped(int depth) {
   }
 }
 
+/* Lists that were read before, by how they begin: most operators have the same few lists of shapes. What begins
+ * with the text of a list is this list. */
+static struct { u32 n; u8 text[LONGEST + PAD]; } lists[LISTS][2];
+
 static inline int raw(Slice *found) {
   found->at = p;
+  u64 h = mixed(mixed(mixed(1, word(p)), word(p + 8)), word(p + 16));
+  u32 slot = (u32)(h ^ h >> 32) & (LISTS - 1);
+  for (int i = 0; i < 2; i++)
+    if (lists[slot][i].n && same(p, lists[slot][i].text, lists[slot][i].n)) {
+      found->n = lists[slot][i].n;
+      p += found->n;
+      return 1;
+    }
   if (!skipped(0)) return 0;
   found->n = (u32)(p - found->at);
+  if (*found->at == '[' && found->n <= LONGEST) {
+    lists[slot][1] = lists[slot][0];
+    lists[slot][0].n = found->n;
+    __builtin_memcpy(lists[slot][0].text, found->at, found->n);
+  }
   return 1;
 }
 
@@ -375,77 +403,133 @@ typedef struct {
 
 static const Arguments NO_ARGUMENTS = {.sequence = -1, .correlation = -1};
 
-static int argument(Slice key, Arguments *into) {
-  Slice ignored;
+/* What is behind a name: the end of the object, a field that is passed over, or one of Arguments. */
+enum {
+  END = 1, OTHER,
+  SEQUENCE, FORWARD, DEVICE, STREAM, CORRELATION, COPIED, NODE, TOTAL, ALLOCATED, DEVICE_ID, DEVICE_TYPE, ADDRESS,
+  VALUES, TYPES, STRIDES, DIMS, GRID, BLOCK, REGISTERS, SHARED, OCCUPANCY, STACK
+};
+
+static int argument_named(Slice key) {
   switch (key.n) {
-    case 4:
-      if (IS(key, "grid")) return raw(&into->grid);
-      if (IS(key, "Addr")) return integer(&into->address);
-      break;
-    case 5:
-      if (IS(key, "block")) return raw(&into->block);
-      if (IS(key, "bytes")) return integer(&into->copied);
-      if (IS(key, "Bytes")) return integer(&into->allocated);
-      break;
-    case 6:
-      if (IS(key, "device")) return integer(&into->device);
-      if (IS(key, "stream")) {
-        if (*p != '"') return integer(&into->stream);
-        into->stream = 0; /* ROCm's calls have an address */
-        return plain_string(&ignored);
-      }
-      break;
-    case 9:
-      if (IS(key, "Device Id")) return integer(&into->device_id);
-      break;
+    case 4: return IS(key, "grid") ? GRID : IS(key, "Addr") ? ADDRESS : OTHER;
+    case 5: return IS(key, "block") ? BLOCK : IS(key, "bytes") ? COPIED : IS(key, "Bytes") ? ALLOCATED : OTHER;
+    case 6: return IS(key, "device") ? DEVICE : IS(key, "stream") ? STREAM : OTHER;
+    case 9: return IS(key, "Device Id") ? DEVICE_ID : OTHER;
     case 10:
-      if (IS(key, "Input type")) return raw(&into->types);
-      if (IS(key, "Input Dims")) return raw(&into->dims);
-      if (IS(key, "Call stack")) {
-        into->stack_has = 0;
-        return *p++ == '"' && string(&into->stack, &into->stack_has);
-      }
-      break;
-    case 11:
-      if (IS(key, "correlation")) return integer(&into->correlation);
-      if (IS(key, "Device Type")) return integer(&into->device_type);
-      break;
+      return IS(key, "Input type")   ? TYPES
+             : IS(key, "Input Dims") ? DIMS
+             : IS(key, "Call stack") ? STACK
+                                     : OTHER;
+    case 11: return IS(key, "correlation") ? CORRELATION : IS(key, "Device Type") ? DEVICE_TYPE : OTHER;
     case 13:
-      if (IS(key, "Input Strides")) return raw(&into->strides);
-      if (IS(key, "Fwd thread id")) return integer(&into->forward);
-      if (IS(key, "graph node id")) return integer(&into->node);
-      if (IS(key, "shared memory")) return raw_integer_or_null(&into->shared);
-      break;
+      return IS(key, "Input Strides")   ? STRIDES
+             : IS(key, "Fwd thread id") ? FORWARD
+             : IS(key, "graph node id") ? NODE
+             : IS(key, "shared memory") ? SHARED
+                                        : OTHER;
     case 15:
-      if (IS(key, "Concrete Inputs")) return raw(&into->values);
-      if (IS(key, "Sequence number")) return integer(&into->sequence);
-      if (IS(key, "Total Allocated")) return integer(&into->total);
-      break;
-    case 20:
-      if (IS(key, "registers per thread")) return raw_integer_or_null(&into->registers);
-      break;
-    case 25:
-      if (IS(key, "est. achieved occupancy %")) return (digit(*p) || *p == '-' || *p == 'n') && raw(&into->occupancy);
-      break;
+      return IS(key, "Concrete Inputs")   ? VALUES
+             : IS(key, "Sequence number") ? SEQUENCE
+             : IS(key, "Total Allocated") ? TOTAL
+                                          : OTHER;
+    case 20: return IS(key, "registers per thread") ? REGISTERS : OTHER;
+    case 25: return IS(key, "est. achieved occupancy %") ? OCCUPANCY : OTHER;
+  }
+  return OTHER;
+}
+
+static inline int argument(int which, Arguments *into) {
+  Slice ignored;
+  switch (which) {
+    case SEQUENCE: return integer(&into->sequence);
+    case FORWARD: return integer(&into->forward);
+    case DEVICE: return integer(&into->device);
+    case STREAM:
+      if (*p != '"') return integer(&into->stream);
+      into->stream = 0; /* ROCm's calls have an address */
+      return plain_string(&ignored);
+    case CORRELATION: return integer(&into->correlation);
+    case COPIED: return integer(&into->copied);
+    case NODE: return integer(&into->node);
+    case TOTAL: return integer(&into->total);
+    case ALLOCATED: return integer(&into->allocated);
+    case DEVICE_ID: return integer(&into->device_id);
+    case DEVICE_TYPE: return integer(&into->device_type);
+    case ADDRESS: return integer(&into->address);
+    case VALUES: return raw(&into->values);
+    case TYPES: return raw(&into->types);
+    case STRIDES: return raw(&into->strides);
+    case DIMS: return raw(&into->dims);
+    case GRID: return raw(&into->grid);
+    case BLOCK: return raw(&into->block);
+    case REGISTERS: return raw_integer_or_null(&into->registers);
+    case SHARED: return raw_integer_or_null(&into->shared);
+    case OCCUPANCY: return (digit(*p) || *p == '-' || *p == 'n') && raw(&into->occupancy);
+    case STACK:
+      into->stack_has = 0;
+      return *p++ == '"' && string(&into->stack, &into->stack_has);
   }
   return skipped(0);
 }
 
+/* Names of fields that were read before: events of a kind have the same ones in the same order. */
+typedef struct {
+  u8 text[32]; /* from behind the value before it to its own value, or behind the object where it ends there */
+  u32 n, mask; /* as many bits */
+  int which;
+  u32 next[2]; /* that came behind it the last times */
+} Key;
+typedef struct { u32 n; Key all[KEYS]; } Keys;
+enum { BEGIN, UNKNOWN, LEARNT }; /* numbers in it: before the first field, behind one that is too long, all others */
+
+static Keys of_events = {.n = LEARNT}, of_arguments = {.n = LEARNT};
+
+/* The field that comes behind ``last``, which becomes it. 0: none that is expected. */
+static inline int field_name(Keys *keys, u32 *last, int (*named)(Slice)) {
+  Key *before = &keys->all[*last];
+  for (int i = 0; i < 2; i++) {
+    const Key *key = &keys->all[before->next[i]];
+    if (likely(key->n && !(~(equal(p, key->text) | equal(p + 16, key->text + 16) << 16) & key->mask))) {
+      *last = before->next[i];
+      p += key->n;
+      space();
+      return key->which;
+    }
+  }
+  const u8 *at = p;
+  int which = END, has = 0;
+  if (*last == BEGIN) space();
+  int more = *last != BEGIN ? next('}') : *p != '}' ? 1 : (p++, 2);
+  if (more != 2) {
+    Slice name;
+    if (!more || *p++ != '"' || !string(&name, &has) || has || !colon()) return 0;
+    which = named(name);
+  }
+  u32 n = (u32)(p - at), found = LEARNT;
+  *last = UNKNOWN;
+  if (n > sizeof before->text) return which;
+  while (found < keys->n && (keys->all[found].n != n || !same(at, keys->all[found].text, n))) found++;
+  if (found == KEYS) return which;
+  if (found == keys->n) {
+    Key *key = &keys->all[keys->n++];
+    *key = (Key){.n = n, .mask = (u32)((1ull << n) - 1), .which = which};
+    __builtin_memcpy(key->text, at, n);
+  }
+  before->next[1] = before->next[0];
+  before->next[0] = *last = found;
+  return which;
+}
+
 static int arguments(Arguments *into) {
-  int more;
+  u32 last = BEGIN;
   *into = NO_ARGUMENTS;
   if (*p++ != '{') return 0;
-  space();
-  if (*p == '}') {
-    p++;
-    return 1;
+  for (;;) {
+    int which = field_name(&of_arguments, &last, argument_named);
+    if (which == END) return 1;
+    if (!which || !argument(which, into)) return 0;
   }
-  do {
-    Slice key;
-    if (!plain_string(&key) || !colon() || !argument(key, into)) return 0;
-    more = next('}');
-  } while (more == 1);
-  return more;
 }
 
 static int category(Slice name, Slice phase) {
@@ -486,30 +570,38 @@ typedef struct {
   Arguments arguments;
 } Event;
 
-static int field(Slice key, Event *into) {
-  Slice ignored;
+enum { PHASE = OTHER + 1, START, ID, CATEGORY, DURATION, THREAD, PROCESS, NAME, ARGUMENTS };
+
+static int field_of_event(Slice key) {
   switch (key.n) {
-    case 2:
-      if (IS(key, "ph")) return plain_string(&into->phase);
-      if (IS(key, "ts")) return number(&into->start);
-      if (IS(key, "id")) {
-        into->odd_id = !digit(*p);
-        return into->odd_id ? raw_name(&ignored) : integer(&into->id);
-      }
-      break;
+    case 2: return IS(key, "ph") ? PHASE : IS(key, "ts") ? START : IS(key, "id") ? ID : OTHER;
     case 3:
-      if (IS(key, "cat")) return plain_string(&into->category);
-      if (IS(key, "dur")) return number(&into->duration);
-      if (IS(key, "tid")) return raw_name(&into->thread);
-      if (IS(key, "pid")) return raw_name(&into->process);
-      break;
-    case 4:
-      if (IS(key, "name")) {
-        into->name_has = 0;
-        return *p++ == '"' && string(&into->name, &into->name_has);
-      }
-      if (IS(key, "args")) return arguments(&into->arguments);
-      break;
+      return IS(key, "cat")   ? CATEGORY
+             : IS(key, "dur") ? DURATION
+             : IS(key, "tid") ? THREAD
+             : IS(key, "pid") ? PROCESS
+                              : OTHER;
+    case 4: return IS(key, "name") ? NAME : IS(key, "args") ? ARGUMENTS : OTHER;
+  }
+  return OTHER;
+}
+
+static inline int field(int which, Event *into) {
+  Slice ignored;
+  switch (which) {
+    case PHASE: return plain_string(&into->phase);
+    case START: return number(&into->start);
+    case ID:
+      into->odd_id = !digit(*p);
+      return into->odd_id ? raw_name(&ignored) : integer(&into->id);
+    case CATEGORY: return plain_string(&into->category);
+    case DURATION: return number(&into->duration);
+    case THREAD: return raw_name(&into->thread);
+    case PROCESS: return raw_name(&into->process);
+    case NAME:
+      into->name_has = 0;
+      return *p++ == '"' && string(&into->name, &into->name_has);
+    case ARGUMENTS: return arguments(&into->arguments);
   }
   return skipped(0);
 }
@@ -572,19 +664,13 @@ static int row_of(const Event *one, int kind) {
 static int event(void) {
   static const u8 ZERO[] = "0";
   Event one = {.process = {ZERO, 1}, .thread = {ZERO, 1}};
-  int more;
+  u32 last = BEGIN;
   one.arguments = NO_ARGUMENTS;
   if (*p++ != '{') return 0;
-  space();
-  if (*p == '}') {
-    p++;
-  } else {
-    do {
-      Slice key;
-      if (!plain_string(&key) || !colon() || !field(key, &one)) return 0;
-      more = next('}');
-    } while (more == 1);
-    if (!more) return 0;
+  for (;;) {
+    int which = field_name(&of_events, &last, field_of_event);
+    if (which == END) break;
+    if (!which || !field(which, &one)) return 0;
   }
   if (n_events < FIRST) {
     int process = interned(&one.process, 1);
