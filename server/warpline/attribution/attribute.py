@@ -6,6 +6,7 @@ import numpy as np
 
 from warpline.attribution.accounting import Account, account
 from warpline.attribution.autograd import Nodes, nodes
+from warpline.attribution.beside import beside
 from warpline.attribution.communication import communication_totals
 from warpline.attribution.composition import composition
 from warpline.attribution.crossing import crossings
@@ -37,17 +38,24 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
 
     ``located``: the result of :func:`locate`, if the caller has it already.
     """
-    at = scene(trace, located or locate(trace))
-    accounted = account(at)
-    costs = host_costs(at, accounted)
-    memory = memory_by_line(trace, at.table, at.placed)
-    device = _device(at, accounted)
+    located = located or locate(trace)
+    with beside() as submit:
+        memory_beside = submit(memory_by_line, trace, located.table, located.placed)
+        at = scene(trace, located)
+        accounted = account(at)
+        ops_beside = submit(op_table, at, accounted)
+        graph_beside = submit(nodes, at)
+        notes_beside = submit(notes, at, accounted)
+        costs = host_costs(at, accounted)
+        device, kernels = _device(at, accounted), kernel_table(at, accounted.kernel_ms)
+        parts = composition(at, accounted)
+        memory, ops, graph = memory_beside.result(), ops_beside.result(), graph_beside.result()
+        said = notes_beside.result()
     step_ms, device_ms = at.step_ms, float(device["all"].sum())
     lost_ms = float(accounted.busy_ms[0] + accounted.idle_ms[0])
     busy_percent = 100 * min(1.0, accounted.device_busy_ms / step_ms) if step_ms else 0.0
     slowdown = at.profiled_ms / step_ms if step_ms else 1.0
-    ops, kernels = op_table(at, accounted), kernel_table(at, accounted.kernel_ms)
-    graph, on = nodes(at), stacks(trace, at.table)
+    on = stacks(trace, at.table)
     calls = calls_of_lines(at, accounted, graph, on)
     return Profile(
         manifest=trace.manifest,
@@ -62,10 +70,10 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         sources=trace.sources,
         groups=group_table(at.table, at.shares, accounted.kernel_ms),
         marks=users_marks(at, accounted),
-        notes=notes(at, accounted),
+        notes=said,
         unattributed_kernels=tuple(kernels.get(0, ())),
         unattributed_ops=tuple(ops.get(0, ())),
-        composition=composition(at, accounted),
+        composition=parts,
         functions=function_table(at, accounted, on),
         crossings=crossings(trace),
         totals=_totals(accounted, costs, device, memory)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.attribution.beside import beside
 from warpline.attribution.overhead import Overhead, overhead
 from warpline.attribution.place import Placed, location_of, place
 from warpline.attribution.shares import Shares, shares
@@ -64,8 +65,10 @@ def locate(trace: Trace) -> Located:
     """The line of each host event of a trace."""
     table = line_table(trace.locations, (*trace.facts.compiled_kernels, *trace.facts.captured_graphs))
     host = trace.host
-    changes = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
-    return Located(table, place(trace, table), changes)
+    with beside() as submit:
+        changes = submit(nest.innermost, host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
+        placed = place(trace, table)
+        return Located(table, placed, changes.result())
 
 
 def scene(trace: Trace, located: Located) -> Scene:
