@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from tests.annotated import read_example, texts
 from warpline.rulekit import Context, Draft
+from warpline.rules.graph_kept_alive import GraphKeptAlive
 from warpline.rules.memory_growth import MemoryGrowth
 from warpline.text.edits import apply
 
@@ -81,3 +82,21 @@ def test_the_losses_are_those_of_the_installed_torch(loss: object, whole: bool) 
     assert callable(loss)
     kept = loss(scores, torch.rand(1000)).detach()
     assert kept.untyped_storage().nbytes() == (4000 if whole else 4)
+
+
+ON_A_CPU = """\
+#> device kind=cpu; memory growth_bytes_per_step={growth}
+for images, labels in loader:
+    scores = model(images)  #> cost calls=1 nodes=40 kept_bytes={kept}
+    criterion(scores, labels).backward()  #> cost calls=1 nodes=2
+    entropy = 0.9 * entropy + 0.1 * spread(scores)  #> cost calls=1 nodes=6
+"""
+
+
+@pytest.mark.parametrize(
+    ("growth", "kept", "lines"), [(8 << 20, 4 << 20, [4]), (8 << 20, 4096, []), (4096, 4 << 20, [])]
+)
+def test_on_a_cpu_the_process_grows_by_what_the_steps_keep(growth: int, kept: int, lines: list[int]) -> None:
+    example = read_example(ON_A_CPU.format(growth=growth, kept=kept))
+    found = list(GraphKeptAlive().find(Context(example.profile, texts(example))))
+    assert [draft.line for draft in found] == lines

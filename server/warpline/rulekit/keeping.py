@@ -12,6 +12,7 @@ from warpline.rulekit.context import Context
 from warpline.syntax.source import Source, called_name, is_method
 
 _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
+_CONTAINERS = ("list", "dict", "deque", "defaultdict", "OrderedDict", "set")
 _EMPTIES = ("clear", "pop", "popleft", "popitem")
 #: What is read off a tensor, or parted from its graph, keeps nothing of it.
 _PARTED = ("detach", "item", "float", "int", "tolist", "numpy", "str", "len", "cpu", "backward", "step")
@@ -21,9 +22,10 @@ _BACKWARD = ("backward", "manual_backward")
 _DEPTH = 3  # functions that a value is passed through
 
 
-def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, cst.BaseExpression]]:
-    """Values that a line of each step keeps, where the step itself makes the value. ``graph``: only
-    values with a graph; else any, and not what is added to a sum, which takes no more memory."""
+def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
+    """Values that a line of each step keeps, where the step itself makes the value, with the last name of what
+    keeps them. ``graph``: only values with a graph; else any, and not what is added to a sum, which takes no
+    more memory."""
     own = {cost.function.rpartition(".")[2] for cost in context.profile.lines if cost.calls >= 0.5}
     for _, source, statement in context.each_step:
         for small in statement.body:
@@ -40,7 +42,48 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
                     and not (graph and _sent_back(context, source, keeper, statement))
                     and not (graph and _goes_back(source, keeper))
                 ):
-                    yield source, value
+                    yield source, value, keeper
+
+
+def kept_for_nothing(context: Context) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
+    """Of what is kept for good the tensors of the step in what nothing reads, but for its length and its
+    newest entry."""
+    for source, value, keeper in kept_for_good(context):
+        inner = value
+        while is_method(inner, "detach", "cpu") and isinstance(inner, cst.Call):  # they share the storage
+            assert isinstance(inner.func, cst.Attribute)
+            inner = inner.func.value
+        read = (
+            _reads(other, name)
+            for other in context.sources()
+            for name in other.nodes(cst.Name)
+            if name.value == keeper
+        )
+        if _is_made(context, source, inner, graph=False) and not any(read):
+            yield source, value, keeper
+
+
+def _reads(source: Source, name: cst.Name) -> bool:
+    """Whether the use of a name reads more of what it holds than its length and its newest entry."""
+    node: cst.CSTNode = name
+    above = source.parent(node)
+    if isinstance(above, cst.Attribute) and above.attr is name:
+        node, above = above, source.parent(above)
+    if isinstance(above, (cst.AssignTarget, cst.AnnAssign)) and above.target is node:
+        made = source.parent(above) if isinstance(above, cst.AssignTarget) else above
+        value = made.value if isinstance(made, (cst.Assign, cst.AnnAssign)) else None
+        fresh = isinstance(value, cst.Call) and called_name(value) in _CONTAINERS
+        return not fresh and not isinstance(value, (cst.List, cst.Dict))  # else another name's as well
+    if isinstance(above, cst.Attribute):  # `kept.append`
+        return above.attr.value not in _KEEPS
+    if isinstance(above, cst.Arg):
+        call = source.parent(above)
+        return not (isinstance(call, cst.Call) and source.name(call.func) == "len")
+    if not isinstance(above, cst.Subscript) or above.value is not node or len(above.slice) != 1:
+        return True
+    index = above.slice[0].slice
+    stored = isinstance(source.parent(above), cst.AssignTarget)
+    return not stored and not (isinstance(index, cst.Index) and source.literal(index.value) == -1)
 
 
 def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
@@ -305,9 +348,11 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
         return False
     method = bool(names) and names[0] in ("self", "cls")
     position = names.index(name.value) - method
+    called = False
     for cost in context.profile.lines:
         other = context.source(cost.file)
         for call in other.calls(cost.line, function.name.value) if cost.calls >= 0.5 else ():
+            called = True
             given = other.argument(call, name.value, position)
             value = given.value if given is not None else None
             if isinstance(value, cst.Name) and _made(context, other, value, depth - 1, graph):
@@ -318,7 +363,7 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
                 and _ran(context, other, value, graph)
             ):
                 return True  # `meter.update(entropy(scores))`
-    return False
+    return not called and not graph  # a hook: torch calls it with tensors
 
 
 def _ran(context: Context, source: Source, node: cst.CSTNode, graph: bool) -> bool:

@@ -11,12 +11,15 @@ MINIMUM_GROWTH_BYTES = 2**20
 
 
 def growth_bytes(context: Context) -> float | None:
-    """Bytes of device memory that each step takes and keeps, from the allocator's own count over the
-    captured steps; None when there are none or not known (a CPU has no such count). What a profile calls
-    kept may only not have been freed yet, so it tells where, never whether."""
-    if not context.on_gpu:
-        return None  # the resident size of a process grows for many reasons
+    """Bytes of memory that each step takes and keeps; None when there are none or not known.
+
+    On a device by the allocator's own count over the timed steps. What a profile calls kept may only not have
+    been freed yet, so it tells where, never whether. On a CPU the resident size of a process grows for many
+    reasons, so both have to say so: the lower one counts.
+    """
     growth = context.profile.facts.memory.growth_bytes_per_step
+    if growth is not None and not context.on_gpu:
+        growth = min(growth, sum(cost.kept_bytes for cost in context.profile.lines))
     return float(growth) if growth is not None and growth >= MINIMUM_GROWTH_BYTES else None
 
 

@@ -217,7 +217,7 @@ class GraphKeptAlive(Rule):
         kept = [cost for cost in context.profile.lines if cost.kept_bytes > 0]
         hottest = max(kept, key=lambda cost: cost.kept_bytes, default=None)
         losses = [(source, node) for source in context.sources() for node in _kept_losses(source)]
-        for source, node in losses or list(keepers(context))[:1]:
+        for source, node in losses or [(source, node) for source, node, _ in keepers(context)][:1]:
             place = source.place(node)
             yield context.draft(
                 place,

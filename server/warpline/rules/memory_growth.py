@@ -3,7 +3,8 @@
 ## What it does
 
 Finds memory that grows from step to step, names the line that keeps it (if several lines may keep it, the one
-that allocates most of it), and computes how many steps are left. Also, on any device, finds a list that gets
+that allocates most of it), and computes how many steps are left. On a CPU it finds what is kept though nothing
+reads it. Also, on any device, finds a list that gets
 longer in each step and is never emptied, if each step computes something of all of it.
 
 ## Why is this slow
@@ -94,7 +95,54 @@ for images in loader:
 
 Keep what is computed of it: `total += code`, `count += 1`.
 
+## Example
+
+On a CPU, what nothing reads but for its newest entry:
+
+```python
+#> device kind=cpu; memory growth_bytes_per_step=20971520 free_bytes=20000000000
+class Recorder:
+    def __init__(self, layer):
+        self.outputs = []
+        layer.register_forward_hook(self.save)
+
+    def save(self, layer, inputs, output):
+        self.outputs.append(output.detach())  #> found; cost calls=1
+
+    def newest(self):
+        return self.outputs[-1]
+
+for images in loader:
+    scores = model(images)  #> cost device_ms=20 kept_bytes=20971520 calls=1
+    match(scores, recorder.newest())  #> cost calls=1
+```
+
+## Use instead
+
+`self.output = output.detach()`.
+
 ## Near misses
+
+On a CPU, results that are read later:
+
+```python
+#> device kind=cpu; memory growth_bytes_per_step=20971520 free_bytes=20000000000
+found = []
+for images in loader:
+    features = model(images)  #> cost device_ms=20 kept_bytes=20971520 calls=1
+    found.append(features)  #> cost calls=1
+save(torch.cat(found))
+```
+
+On a CPU, a process that grows, though the steps keep nothing:
+
+```python
+#> device kind=cpu; memory growth_bytes_per_step=20971520 free_bytes=20000000000
+shown = []
+for images in loader:
+    features = model(images)  #> cost device_ms=20 kept_bytes=4096 calls=1
+    shown.append(features)  #> cost calls=1
+```
 
 Memory that does not grow:
 
@@ -127,12 +175,14 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
 from warpline.rulekit.growing import longer_each_step
-from warpline.rulekit.keeping import detached, keepers, kept_for_good
+from warpline.rulekit.keeping import detached, keepers, kept_for_good, kept_for_nothing
 from warpline.rulekit.memory import growth_bytes, never_reused
 from warpline.rulekit.saving import leaving
 
 #: Percent of the step that work on all that is kept takes already where it is a warning.
 _MUCH = 10.0
+
+_FULL = " At this rate, memory is full after {left} more steps."
 
 #: Operators that reduce to one number in the tensor that they computed: the storage stays as large.
 _WHOLE = ("aten::mse_loss", "aten::smooth_l1_loss", "aten::binary_cross_entropy", "aten::soft_margin_loss")
@@ -149,6 +199,9 @@ class MemoryGrowth(Rule):
             return
         line = max(kept, key=lambda cost: cost.kept_bytes)
         cause = line.place
+        if not context.on_gpu:
+            yield from _for_nothing(context, line, growth)
+            return
         name, shared = _whole(line), detached(context, line)
         number = bool(name) and len(shared) == 1
         place = shared[0][0].place(shared[0][1]) if number else _keeper(context) or cause
@@ -169,9 +222,9 @@ class MemoryGrowth(Rule):
         else:
             text += "this keeps what another line allocates, {kept} of it."
         free = context.device.memory_bytes - (context.profile.facts.memory.peak_bytes or 0)
-        if context.on_gpu and context.device.memory_bytes and free > 0:
+        if context.device.memory_bytes and free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
-            text += " At this rate, memory is full after {left} more steps."
+            text += _FULL
         yield context.draft(
             place,
             text,
@@ -239,7 +292,37 @@ def _is_read(context: Context, line: LineCost, keeper: str) -> bool:
     return keeper in {name.value for name in read}
 
 
+def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Draft]:
+    """On a CPU, the only line that keeps what nothing reads. What is read later, as the scores of an
+    evaluation, is wanted, and has no better place."""
+    found = {source.place(value): keeper for source, value, keeper in kept_for_nothing(context)}
+    if len(found) != 1:
+        return
+    ((place, keeper),) = found.items()
+    evidence = {
+        "growth": size("memory growth per step", growth),
+        "kept": size("kept per step", line.kept_bytes),
+    }
+    text = (
+        f"Memory grows by {{growth}} a step; `{keeper}` keeps {{kept}} of it, and nothing reads more of it than "
+        "the newest entry."
+    )
+    free = context.profile.facts.memory.free_bytes
+    if free:
+        evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
+        text += _FULL
+    yield context.draft(
+        place,
+        text,
+        evidence,
+        cause=line.place,
+        cost_ms=None,
+        severity="warning",
+        fixes=["keep only the newest entry"],
+    )
+
+
 def _keeper(context: Context) -> tuple[str, int] | None:
     """The only line that puts what a step makes where it outlives the step; None where there are several."""
-    found = {source.place(node) for source, node in keepers(context, graph=False)}
+    found = {source.place(node) for source, node, _ in keepers(context, graph=False)}
     return found.pop() if len(found) == 1 else None
