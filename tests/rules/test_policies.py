@@ -70,12 +70,42 @@ for old, new in pairs:
     b.sum().backward()  #> cost step_ms=9 backward_ms=9; op aten::mm phase=backward
 """
 OF_TWICE = {3: ("both", (), 64, 60), 6: ("<module>", ("both",), 64, 60), 7: ("<module>", (), 0, 0)}
+PSEUDO = """\
+#> flags grad_enabled_in_step=true
+import torch
+def guess(x):
+    scores = x.float()
+    best = teacher(scores).max(-1)  #> cost step_ms=9 cpu_ms=8; op aten::linear count=20 cpu_ms=8
+    return best.indices, best.values.detach()
+
+for x, y in pairs:
+    first, sure = guess(x)  #> cost step_ms=1
+    student(y, first).backward()  #> cost step_ms=9 backward_ms=9; op aten::mm phase=backward
+"""
+OF_PSEUDO = {4: ("guess", (), 20, 20), 8: ("<module>", ("guess",), 20, 20), 9: ("<module>", (), 9, 0)}
+OF_ALSO = {
+    4: ("guess", (), 40, 40),
+    8: ("<module>", ("guess",), 20, 20),
+    9: ("<module>", ("guess",), 20, 20),
+    10: ("<module>", (), 9, 0),
+}
 
 
 @pytest.mark.parametrize(
     ("code", "calls", "line", "edited"),
-    [(METHOD, OF_METHOD, 9, True), (NESTED, OF_NESTED, 11, True), (TWICE, OF_TWICE, 6, False)],
-    ids=["method", "nested", "one call for both"],
+    [
+        (METHOD, OF_METHOD, 9, True),
+        (NESTED, OF_NESTED, 7, True),
+        (TWICE, OF_TWICE, 6, False),
+        (PSEUDO, OF_PSEUDO, 4, True),
+        (
+            PSEUDO.replace("first, sure", "also = guess(y)  #> cost step_ms=1\n    first, sure"),
+            OF_ALSO,
+            8,
+            True,
+        ),
+    ],
+    ids=["method", "nested", "one call for both", "in a helper", "in a helper of two"],
 )
 def test_lines_that_are_trained_as_well_keep_their_graph(
     code: str, calls: dict[int, tuple[str, tuple[str, ...], int, int]], line: int, edited: bool

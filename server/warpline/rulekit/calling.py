@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
@@ -27,6 +27,20 @@ def callers(context: Context, function: Function) -> list[LineCost]:
     """Lines that called ``function`` in the captured steps, in the order of the text."""
     found = [cost for cost in context.profile.lines if function in cost.called]
     return sorted(found, key=lambda cost: cost.place)
+
+
+def part_called(context: Context, cost: LineCost, share: Callable[[LineCost], float]) -> LineCost:
+    """The call of the part of the model itself, where ``cost`` calls a helper for it: the line in the helper
+    with nearly all of its ``share``. Helpers that other lines call too are not entered, nor modules."""
+    seen: set[Function] = set()
+    while len(cost.called) == 1 and not is_forward(helper := cost.called[0]) and helper not in seen:
+        seen.add(helper)
+        own = [line for line in context.profile.lines if function_of(line) == helper]
+        most = max(own, key=share, default=cost)
+        if callers(context, helper) != [cost] or share(most) < MOSTLY * share(cost):
+            break
+        cost = most
+    return cost
 
 
 def below(context: Context, cost: LineCost) -> list[LineCost]:

@@ -23,9 +23,9 @@ _DEPTH = 3  # functions that a value is passed through
 
 
 def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
-    """Values that a line of each step keeps, where the step itself makes the value, with the last name of what
-    keeps them. ``graph``: only values with a graph; else any, and not what is added to a sum, which takes no
-    more memory."""
+    """Values that a line of each step keeps, where the step itself makes the value, with the last name of
+    what keeps them. ``graph``: only values with a graph; else any, and not what is added to a sum, which
+    takes no more memory."""
     own = {cost.function.rpartition(".")[2] for cost in context.profile.lines if cost.calls >= 0.5}
     for _, source, statement in context.each_step:
         for small in statement.body:
@@ -46,8 +46,8 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
 
 
 def kept_for_nothing(context: Context) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
-    """Of what is kept for good the tensors of the step in what nothing reads, but for its length and its
-    newest entry."""
+    """Tensors of the step that are kept for good, where nothing reads more than the newest of them and their
+    number."""
     for source, value, keeper in kept_for_good(context):
         inner = value
         while is_method(inner, "detach", "cpu") and isinstance(inner, cst.Call):  # they share the storage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from warpline.model.report import Fix
+from warpline.rulekit.calling import callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
@@ -25,13 +26,20 @@ def without_graph(context: Context, place: tuple[str, int]) -> Fix:
     if not isinstance(statement, cst.SimpleStatementLine):
         raise Refused("put the call of this part under `torch.no_grad()`")
     refuse_ungraphed(source, statement)
-    if any(isinstance(node, cst.Return) for node in statement.body):
+    if any(isinstance(node, cst.Return) for node in statement.body) and not _called_once(context, place):
         raise Refused("put the call of this part under `torch.no_grad()`")
     if len(_parts_called(source, statement)) > 1:
         raise Refused("put the call of this part alone under `torch.no_grad()`, on a line of its own")
     edits = Edits(source)
     edits.wrap([statement], f"with {edits.add_import('torch.no_grad', 'import torch')}():")
     return edits.fix("Wrap this in torch.no_grad()", "unsafe")
+
+
+def _called_once(context: Context, place: tuple[str, int]) -> bool:
+    """Whether one line alone calls the function at ``place``, and it is no module's ``forward``."""
+    cost = context.cost(*place)
+    function = function_of(cost) if cost is not None else ("", "")
+    return cost is not None and not is_forward(function) and len(callers(context, function)) == 1
 
 
 def refuse_ungraphed(source: Source, statement: cst.CSTNode) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below
+from warpline.rulekit.calling import below, part_called
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import graph_of
@@ -40,6 +40,7 @@ def for_nobody(context: Context) -> Iterator[Draft]:
     place = unheld_at(context, unheld, hottest)
     if place is None:
         return
+    place = part_called(context, place, lambda cost: cost.total_backward_ms)
     lines = below(context, place)
     whole = sum(cost.backward_ms for cost in lines)
     at = place.place

@@ -189,7 +189,16 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.calling import MOSTLY, Function, below, callers, evaluated_at, function_of, records_at
+from warpline.rulekit.calling import (
+    MOSTLY,
+    Function,
+    below,
+    callers,
+    evaluated_at,
+    function_of,
+    part_called,
+    records_at,
+)
 from warpline.rulekit.ungraphed import in_inference_mode, only_draws, without_graph
 from warpline.syntax.source import Source
 
@@ -262,6 +271,8 @@ def _never_visited(context: Context) -> Iterator[Draft]:
         if not context.matters(host):
             continue
         place = max(costs, key=lambda cost: cost.total_unused_nodes)
+        if not _is_shared(place):
+            place = part_called(context, place, lambda cost: cost.total_unused_nodes)
         if only_draws(context.source(place.file), place.line):
             continue
         hottest = max(below(context, place), key=lambda cost: cost.unused_nodes)

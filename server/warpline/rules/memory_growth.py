@@ -3,9 +3,9 @@
 ## What it does
 
 Finds memory that grows from step to step, names the line that keeps it (if several lines may keep it, the one
-that allocates most of it), and computes how many steps are left. On a CPU it finds what is kept though nothing
-reads it. Also, on any device, finds a list that gets
-longer in each step and is never emptied, if each step computes something of all of it.
+that allocates most of it), and computes how many steps are left. On a CPU it finds what is kept
+though nothing reads it. Also, on any device, finds a list that gets longer in each step and is never emptied,
+if each step computes something of all of it.
 
 ## Why is this slow
 
@@ -304,8 +304,8 @@ def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Dr
         "kept": size("kept per step", line.kept_bytes),
     }
     text = (
-        f"Memory grows by {{growth}} a step; `{keeper}` keeps {{kept}} of it, and nothing reads more of it than "
-        "the newest entry."
+        f"Memory grows by {{growth}} a step; `{keeper}` keeps {{kept}} of it, and nothing reads more of it "
+        "than the newest entry."
     )
     free = context.profile.facts.memory.free_bytes
     if free:
