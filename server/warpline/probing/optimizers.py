@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from warpline.devices import can
@@ -16,17 +17,33 @@ MOST_TENSORS, MOST_ON_GPU, MOST_ON_HOST = 300, 1 << 27, 1 << 22
 
 
 def questions_for(profile: Profile, change: Replace) -> list[tuple[Question, float]]:
-    """The optimizer that is stepped at the change's lines; nothing where a run does not say its shapes."""
-    for site in profile.facts.sites:
-        if site.kind != Optimizer.KIND or not set(site.uses) & set(change.places):
-            continue
-        about = facts_of(Optimizer, site)
-        shapes = [tuple(shape) for count, *shape in about.shapes or [] for _ in range(count)]
+    """The optimizer that is stepped at the change's lines, or that is written out there; nothing where a run
+    does not say its shapes."""
+    for shapes in (*_stepped(profile, change), _written_out(profile, change)):
         tensors = [Tensor(shape) for shape in _some(shapes, profile.manifest.device.kind)]
         if len(tensors) > 1:
             options = (*change.options, *(("momentum",) if change.options == ("SGD",) else ()))
             return [(Question("optimizer", tuple(tensors), options), 1.0)]
     return []
+
+
+def _stepped(profile: Profile, change: Replace) -> Iterator[list[tuple[int, ...]]]:
+    for site in profile.facts.sites:
+        if site.kind == Optimizer.KIND and set(site.uses) & set(change.places):
+            about = facts_of(Optimizer, site)
+            yield [tuple(shape) for count, *shape in about.shapes or [] for _ in range(count)]
+
+
+def _written_out(profile: Profile, change: Replace) -> list[tuple[int, ...]]:
+    """The shapes that the square root of the update is taken of: once for each parameter."""
+    return [
+        op.shapes[0]
+        for cost in profile.lines
+        if cost.place in change.places
+        for op in cost.ops
+        if op.name in ("aten::sqrt", "aten::sqrt_") and op.shapes
+        for _ in range(round(op.count))
+    ]
 
 
 def _some(shapes: list[tuple[int, ...]], device: str) -> list[tuple[int, ...]]:

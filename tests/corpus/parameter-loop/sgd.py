@@ -8,12 +8,12 @@ class Momentum:
 
     @torch.no_grad()
     def step(self):
-        for p, v in zip(self.params, self.speed):
+        for p, v in zip(self.params, self.speed):  #> found
             v.mul_(self.beta).add_(p.grad)
             #^ cost step_ms=4 cpu_ms=4 idle_ms=3 device_ms=1 launches=300 calls=150
             #^ op aten::mul_ count=150 cpu_ms=2 device_ms=0.5; op aten::add_ count=150 cpu_ms=2 device_ms=0.5
             p.add_(v, alpha=-self.lr)
-            #^ found; cost step_ms=5 cpu_ms=5 idle_ms=3 device_ms=1 launches=150 calls=150
+            #^ cost step_ms=5 cpu_ms=5 idle_ms=3 device_ms=1 launches=150 calls=150
             #^ op aten::add_ count=150 cpu_ms=4 device_ms=1
 
 
