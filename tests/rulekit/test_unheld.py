@@ -63,12 +63,13 @@ for x in loader:
     #^ op aten::mm phase=backward shapes=[[64,512],[512,256]] device_ms=5
     #^ op aten::mm phase=backward shapes=[[16,512],[512,64]] device_ms=1
     #^ op aten::add_ phase=backward shapes=[[64,256],[64,256],[]] device_ms=1
+    #^ op aten::convolution_backward phase=backward shapes=[[2,8,9,9],[2,4,9,9],[8,4,3,3]] device_ms=6
     loss.backward()
     optimizer.step()  #> use optimizer; cost step_ms=1 device_ms=1
 """
 
 
-def adapted(*shapes: tuple[int, int], rows: int = 512) -> list[tuple[int, float]]:
+def adapted(*shapes: tuple[int, ...], rows: int = 512) -> list[tuple[int, float]]:
     """Line and cost of what is found; ``shapes``: of the weights that no optimizer has."""
     example = read_example(ADAPTED.replace("512", str(rows)))
     numbers = tuple(range(len(shapes)))
@@ -80,6 +81,11 @@ def adapted(*shapes: tuple[int, int], rows: int = 512) -> list[tuple[int, float]
 
 def test_products_that_make_gradients_of_frozen_weights() -> None:
     assert adapted((64, 256)) == [(1, 6.0)]
+
+
+def test_half_of_a_convolution_s_backward_pass_makes_the_gradient_of_its_filters() -> None:
+    assert adapted((8, 4, 3, 3)) == [(1, 3.0)]
+    assert adapted((8, 4, 1, 1)) == []
 
 
 def test_weights_of_the_shape_of_trained_ones_are_not_told_apart() -> None:

@@ -18,6 +18,7 @@ from warpline.wire.sites import Optimizer
 
 #: Sums of a weight's gradient with what is there already.
 _SUMS = ("aten::add_", "aten::add")
+_CONVOLUTION = "aten::convolution_backward"  # (gradient of the result, image, filters, ...)
 _DEPTH = 8  # callers that are followed outwards: modules inside modules, chosen
 
 
@@ -81,24 +82,27 @@ def _called(unheld: Unheld, cost: LineCost) -> list[list[bool]]:
 
 
 def frozen_weights(context: Context) -> dict[tuple[int, ...], int]:
-    """How many weight matrices of each shape ask for gradients and are no optimizer's. None of a shape that
-    an optimizer has."""
+    """How many weights of each shape, matrices and filters, ask for gradients and are no optimizer's; without
+    those of a shape that an optimizer has."""
     flow = context.profile.facts.dataflow
     held = parameter_shapes(context.sites(Optimizer.KIND))
     found: dict[tuple[int, ...], int] = {}
     for value in flow.unheld:
         shape = flow.shapes[flow.shape[value]]
-        if len(shape) == 2 and shape not in held:
+        if len(shape) >= 2 and shape not in held:
             found[shape] = found.get(shape, 0) + 1
     return found
 
 
 def for_weights_ms(weights: Collection[tuple[int, ...]], cost: LineCost) -> float:
     """Time a step of a line's backward products that have the shape of one of ``weights``, and of sums of
-    such: they are gradients of it, and not what the backward pass goes on with."""
+    such: they are gradients of it, and not what the backward pass goes on with. A convolution's backward
+    pass makes both at once: half of it."""
     spent = 0.0
     for op in cost.ops:
         first, second = (*op.shapes[:2], (), ())[:2]
+        if op.phase == "backward" and op.name == _CONVOLUTION and op.shapes[2:3] and op.shapes[2] in weights:
+            spent += op.device_ms / 2
         if op.phase != "backward" or len(first) != 2:
             continue
         if is_product(op.name) and len(second) == 2 and (first[0], second[1]) in weights:

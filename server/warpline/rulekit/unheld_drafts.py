@@ -7,7 +7,7 @@ from functools import partial
 
 from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below, part_called
+from warpline.rulekit.calling import below, model_born, part_called
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import graph_of
@@ -89,9 +89,10 @@ def frozen(context: Context) -> Iterator[Draft]:
         return
     at = spent.hottest.place
     models = [site for site in context.sites("module") if "." in (facts_of(Module, site).type or "")]
+    model = model_born(context, spent.hottest) or next(iter(models), None)
     yield context.draft(
-        models[0].place if models else at,
-        "The backward pass computes the gradients of {weights} weight matrices that no optimizer has: "
+        model.place if model is not None else at,
+        "The backward pass computes the gradients of {weights} weights that no optimizer has: "
         "{spent} a step ({share}).",
         {
             "weights": count("weights without an optimizer", sum(weights.values())),
