@@ -78,6 +78,16 @@ def test_attention_is_asked_about_by_both_products() -> None:
     assert [tensor.shape for tensor in one.tensors] == [(2, 4, 64, 32), (2, 4, 32, 64), (2, 4, 64, 32)]
 
 
+def test_attention_with_a_softmax_by_hand_is_asked_about_in_the_order_of_its_products() -> None:
+    found = run(
+        op("matmul", (2, 4, 64, 32), (2, 4, 32, 64)),
+        op("exp", (2, 4, 64, 64)),
+        op("matmul", (2, 4, 64, 64), (2, 4, 64, 32)),
+    )
+    (one,) = questions(found, Replace("attention", (PLACE,), OTHERWISE))
+    assert [tensor.shape for tensor in one.tensors] == [(2, 4, 64, 32), (2, 4, 32, 64), (2, 4, 64, 32)]
+
+
 def test_attention_by_einsum_is_asked_about_in_the_shape_of_its_softmax() -> None:
     found = run(
         op("einsum", ms=0.0),

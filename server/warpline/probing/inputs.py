@@ -119,7 +119,8 @@ def products(costs: Iterable[LineCost]) -> list[tuple[tuple[Tensor, Tensor], Op]
 
 
 def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
-    """Attention: query and key of the first product, value of the second, by the shape of the softmax.
+    """Attention: query and key of the first product, value of the second, by the shape of the softmax, or of
+    the exponentials that one is made of.
 
     Einsum, and calls without a dimension for the heads, lay a product's batch and rows out in other ways than
     the softmax does, so products are known by their sizes. What several queries share (a key for all heads)
@@ -131,7 +132,8 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
     calls = calls or [op for op in called if op.name in ("aten::bmm", "aten::baddbmm")]
     if any(op.name == "aten::einsum" for op in forward(costs)):
         options = (*options, "einsum")
-    weighed = [op for op in forward(costs) if "softmax" in op.name and op.shapes and len(op.shapes[0]) > 2]
+    sized = [op for op in forward(costs) if op.shapes and len(op.shapes[0]) > 2]
+    weighed = [op for op in sized if "softmax" in op.name] or [op for op in sized if op.name == "aten::exp"]
     found: dict[tuple[Tensor, ...], float] = {}
     at = [(op, int(op.name == "aten::baddbmm")) for op in calls]  # what it adds to comes first
     pairs = [(tensor(op, first), tensor(op, first + 1), op) for op, first in at]

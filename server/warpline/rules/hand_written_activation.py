@@ -5,7 +5,8 @@
 Finds GELU (both forms), SiLU, Mish, hard swish, ELU, leaky ReLU, softplus, sigmoid, tanh and softmax
 written with elementary functions, when their lines take a measurable part of the step. The fix calls
 the fused function. If the operators of a step were recorded, a function is recognized by its values,
-however it is written. If it cannot be edited, the finding says why.
+however it is written. If it cannot be edited, the finding says why. In a `torch.autograd.Function` it is
+found with the backward pass, where the function is applied.
 
 ## Why is this slow
 
@@ -147,7 +148,7 @@ class HandWrittenActivation(Rule):
             fix = partial(_fix, found, formula.rewrite)
             yield written_out(context, formula, formula.place, what, change, [fix])
         for one in without_formulas(matched(context, ACTIVATION), [one for one, _ in told]):
-            what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
+            what = (_METRIC, one.match.kind, _REST + by_hand(one))
             yield written_out(context, one, one.place, what, one.replaced(one.match.name))
 
 

@@ -178,7 +178,7 @@ class HandWrittenAttention(Rule):
         yield from _in_frameworks(context, self.name)
         yield from _asked_for(context)
         for one in without_formulas(matched(context, ATTENTION), told):
-            what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
+            what = (_METRIC, one.match.kind, _REST + by_hand(one))
             change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
             yield written_out(context, one, one.place, what, change)
         for one in matched(context, UNREAD):

@@ -128,7 +128,7 @@ class HandWrittenLoss(Rule):
         for one in without_formulas(matched(context, LOSS), told):
             if one.match.name == "binary_cross_entropy" and not context.on_gpu:
                 continue  # on a CPU it is no faster than what is written out
-            what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
+            what = (_METRIC, one.match.kind, _REST + by_hand(one))
             yield written_out(context, one, one.place, what, one.replaced(one.match.name, *one.match.words))
 
 

@@ -7,8 +7,9 @@ when their lines take a measurable part of the step; a part may be in a function
 The fix calls `F.layer_norm` or `F.rms_norm` with a gain of the input's type, since torch falls back to
 separate kernels where the types differ; parameters and their names in the state dict stay the same.
 
-If the operators of a step were recorded, a norm (a GroupNorm too) is recognized by what it computes,
-however it is written. If it cannot be edited, the finding says why.
+If the operators of a step were recorded, a norm (GroupNorm, InstanceNorm and BatchNorm, too) is recognized
+by what it computes, however it is written. If it cannot be edited, the finding says why. In a
+`torch.autograd.Function` it is found with the backward pass, where the function is applied.
 
 ## Why is this slow
 
@@ -228,7 +229,7 @@ class HandWrittenNorm(Rule):
                 context, formula, formula.place, what, change, [partial(_fix, context, formula)]
             )
         for one in without_formulas(matched(context, NORM), told):
-            what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
+            what = (_METRIC, one.match.kind, _REST + by_hand(one))
             yield written_out(context, one, one.place, what, one.replaced(one.match.name, *one.match.words))
 
 

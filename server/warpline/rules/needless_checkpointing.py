@@ -243,7 +243,7 @@ from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, size
-from warpline.rulekit.calling import below, function_of
+from warpline.rulekit.calling import Function, below, callers, function_of
 from warpline.rulekit.flags import Switch, switch_of, switching_call, turned
 from warpline.rulekit.graph.graph import MOVED, SAME
 from warpline.rulekit.terms import atom
@@ -375,16 +375,35 @@ def _again_shares(cost: LineCost) -> tuple[float, float]:
 
 def _called(context: Context) -> list[LineCost]:
     """Lines that call ``checkpoint``. Where no operator says it, the text does, of lines with something that
-    is computed again, there or in a function that they call."""
+    is computed again, there or in a function that they call; else who calls whom does."""
     lines = context.profile.lines
     found = [cost for cost in lines if any(op.name in _CALLS for op in cost.ops)]
     again = {function_of(cost) for cost in lines if _runs_again(cost)}
-    return found or [
+    found = found or [
         cost
         for cost in lines
         if (_runs_again(cost) or again & {function_of(one) for one in below(context, cost)})
         and context.source(cost.file).calls(cost.line, "checkpoint", "checkpoint_sequential")
     ]
+    return found or _entered_again(context)
+
+
+def _entered_again(context: Context) -> list[LineCost]:
+    """The line that calls, in the forward pass, what other lines call in the captured steps: the line of the
+    backward pass enters it again. Empty where there are several such lines."""
+    flow = context.profile.facts.dataflow
+    entered: dict[Function, set[tuple[str, int]]] = {}
+    for around, inner in flow.stacks:
+        if around >= 0:
+            frame, caller = flow.frames[inner], flow.frames[flow.stacks[around][1]]
+            entered.setdefault((frame.file, frame.function), set()).add(caller.place)
+    again = [
+        places
+        for function, places in entered.items()
+        if any(cost.place not in places for cost in callers(context, function))
+    ]
+    places = set().union(*again)
+    return [cost for cost in context.profile.lines if cost.place in places] if len(places) == 1 else []
 
 
 def _calls(context: Context, cost: LineCost) -> list[tuple[Source, cst.Call]]:

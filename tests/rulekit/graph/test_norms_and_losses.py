@@ -69,9 +69,31 @@ def layer_norm_by_products_of_rows() -> Any:
     return rest / ((rest.unsqueeze(-2) @ rest.unsqueeze(-1)).squeeze(-1) / 16 + 1e-5).sqrt()
 
 
+def batch_norm() -> Any:
+    mean = MAPS.mean((0, 2, 3), keepdim=True)
+    var = ((MAPS - mean) ** 2).mean((0, 2, 3), keepdim=True)
+    return (MAPS - mean) / (var + 1e-5).sqrt() * GAIN[:8, None, None]
+
+
+def instance_norm_of_flat_maps() -> Any:
+    flat = MAPS.view(2, 8, -1)
+    std, mean = (flat.var(2, unbiased=False) + 1e-5).sqrt(), flat.mean(2)
+    return (MAPS - mean[..., None, None]) / std[..., None, None]
+
+
+def norm_of_equal_groups() -> Any:
+    maps = MAPS.repeat(1, 2, 1, 1)
+    groups = maps.reshape(2, 4, 4, 25)
+    var, mean = torch.var_mean(groups, dim=(2, 3), keepdim=True, correction=0)
+    return ((groups - mean) * (var + 1e-5).rsqrt()).view_as(maps)
+
+
 @pytest.mark.parametrize(
     ("act", "call"),
     [
+        (batch_norm, "F.batch_norm(..., training=True)"),
+        (instance_norm_of_flat_maps, "F.instance_norm"),
+        (norm_of_equal_groups, "F.group_norm"),
         (layer_norm_by_einsum, "F.layer_norm"),
         (rms_norm_by_einsum, "F.rms_norm"),
         (norm_of_channels_by_einsum, "F.layer_norm"),
@@ -93,6 +115,10 @@ def test_a_product_over_another_dimension_is_no_norm() -> None:
         return rest * torch.rsqrt(torch.einsum("bsd,bsd->bd", rest, rest) / 16 + 1e-5)[:, None]
 
     assert calls(act) == []
+
+
+def test_standardised_features_are_no_batch_norm() -> None:
+    assert calls(lambda: (LOGITS - LOGITS.mean(0)) / (LOGITS.std(0) + 1e-6)) == []
 
 
 def test_a_norm_with_another_divisor_says_so() -> None:
@@ -231,6 +257,21 @@ def binary_of_sigmoid() -> Any:
     return torch.mean(-(a + b) * 2.0)
 
 
+def binary_with_a_weight_for_each_class() -> Any:
+    there = POSITIVE * F.logsigmoid(X) * torch.rand(16)
+    return -(there + (1 - POSITIVE) * F.logsigmoid(-X)).mean()
+
+
+def binary_of_unequal_halves() -> Any:
+    p = torch.sigmoid(X)
+    return -(0.7 * POSITIVE * (p + 1e-8).log() + 0.3 * (1 - POSITIVE) * (1 - p + 1e-8).log()).sum()
+
+
+def exponential_of_own_pair_over_all() -> Any:
+    likeness = X[0] @ Y[0].t() / 0.2
+    return -torch.log(likeness.diagonal().exp() / likeness.exp().sum(1)).mean()
+
+
 def weighted_huber() -> Any:
     gap = (X - Y).abs()
     quadratic = gap.clamp(max=0.5)
@@ -266,6 +307,9 @@ def masked_square() -> Any:
         (own_pair_of_a_softmax_by_hand, "F.cross_entropy"),
         (binary_stable, "F.binary_cross_entropy_with_logits"),
         (binary_of_sigmoid, "F.binary_cross_entropy_with_logits"),
+        (binary_with_a_weight_for_each_class, "F.binary_cross_entropy_with_logits(..., pos_weight=...)"),
+        (binary_of_unequal_halves, "F.binary_cross_entropy_with_logits(..., pos_weight=...)"),
+        (exponential_of_own_pair_over_all, "F.cross_entropy"),
         (weighted_huber, "F.smooth_l1_loss(..., beta=...)"),
         (masked_square, 'F.mse_loss(..., reduction="none")'),
     ],
@@ -297,7 +341,10 @@ def test_a_share_that_is_not_of_the_sum_is_no_cross_entropy() -> None:
         kept = LOGITS.square() + 1
         return -(kept[:, 0] / kept.sum(1)).log().mean()
 
-    for act in (of_other_exponentials, of_no_exponentials):
+    def of_exponentials_of_others() -> Any:
+        return -(torch.randn(9, 9).diagonal().exp() / LOGITS[:9].exp().sum(1)).log().mean()
+
+    for act in (of_other_exponentials, of_no_exponentials, of_exponentials_of_others):
         assert "F.cross_entropy" not in calls(act), act.__name__
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from warpline.rulekit.graph.evaluate import Evaluation, leaves
 from warpline.rulekit.graph.graph import Graph, Node
@@ -13,6 +14,8 @@ from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
 #: Samples of a prediction and a target: errors small and large, of both signs.
 FIRST: Numbers = (-2.9, -1.2, -0.31, -0.04, 0.02, 0.17, 0.6, 1.4, 3.2, -0.8, 2.1)
 SECOND: Numbers = (0.7, 0.12, 0.33, 0.03, 0.9, 0.21, 0.55, 0.08, 0.41, 0.95, 0.66)
+#: And of a factor of what is there, where that has one of its own.
+FACTORS: Numbers = (1.7, 0.6, 2.2, 1.1, 3.1, 0.8, 1.3, 2.7, 0.4, 1.9, 2.4)
 PROBABILITIES: Numbers = (0.07, 0.92, 0.41, 0.03, 0.88, 0.17, 0.6, 0.35, 0.74, 0.5, 0.26)
 #: Largest difference of a formula's values from an error's, as a share. Both are computed in float64, so the
 #: same formula differs by far less.
@@ -22,6 +25,7 @@ SUMS = frozenset({"mean", "sum"})
 ON_ERRORS = frozenset(
     {"mul", "neg", "div", "true_divide", "add", "sub", "masked_fill", "where", "sqrt", "index"}
 )
+_LOGARITHMS = frozenset({"log", "log1p", "log2", "log_sigmoid_forward", "softplus", "xlogy"})
 #: Operators between an error and its sum, or between scores and a loss, that are followed.
 FAR = 12
 #: Where a smooth error becomes linear, at most: the samples' errors go up to 2.8.
@@ -82,7 +86,53 @@ def _error(graph: Graph, result: Node) -> tuple[str, str, tuple[Node, ...]] | No
             found = _between(graph, result, first, second)
             if found is not None and (best is None or len(found[2]) > len(best[2])):
                 best = found
-    return best
+    return best or _factored(graph, result, reached, given)
+
+
+def _factored(
+    graph: Graph, result: Node, reached: Mapping[int, frozenset[int]], given: Sequence[int]
+) -> tuple[str, str, tuple[Node, ...]] | None:
+    """Binary cross entropy in which what is there has a factor of its own: a number, or a tensor."""
+    made = (graph.producer.get(value) for value in reached)
+    if not any(node is not None and node.name in _LOGARITHMS for node in made):
+        return None
+    best: tuple[Node, ...] = ()
+    for first, second in itertools.permutations(given, 2):
+        if reached[first] & reached[second]:
+            continue
+        rest = reached[result.outputs[0]] - reached[first] - reached[second]
+        factor = next((value for value in reached if reached[value] == rest), None)
+        if rest and factor is None:
+            continue
+        samples = {first: FIRST, second: SECOND, **({factor: FACTORS} if factor is not None and rest else {})}
+        evaluation = Evaluation(graph, samples)
+        numbers = evaluation.of(result.outputs[0])
+        if numbers is not None and len(evaluation.nodes) > len(best) and _weighs(numbers, bool(rest)):
+            best = tuple(evaluation.nodes)
+    if len(best) < 2:
+        return None
+    return "Binary cross entropy", "F.binary_cross_entropy_with_logits(..., pos_weight=...)", best
+
+
+def _weighs(numbers: Numbers, factored: bool) -> bool:
+    """Whether ``numbers`` are the cross entropy of what is there times one number plus that of what is not
+    times another one. ``factored``: the former times ``FACTORS``, too."""
+    there = [y * softplus(-x) for x, y in zip(FIRST, SECOND, strict=True)]
+    if factored:
+        there = [one * factor for one, factor in zip(there, FACTORS, strict=True)]
+    absent = [(1 - y) * softplus(x) for x, y in zip(FIRST, SECOND, strict=True)]
+    # The least squares of two unknowns, by Cramer's rule.
+    aa, bb = sum(a * a for a in there), sum(b * b for b in absent)
+    ab = sum(a * b for a, b in zip(there, absent, strict=True))
+    an = sum(a * n for a, n in zip(there, numbers, strict=True))
+    bn = sum(b * n for b, n in zip(absent, numbers, strict=True))
+    whole = aa * bb - ab * ab
+    one, other = (an * bb - bn * ab) / whole, (bn * aa - an * ab) / whole
+    size = max(abs(one), abs(other))
+    if one * other <= 0 or not math.isfinite(size):
+        return False
+    wanted = (one * a + other * b for a, b in zip(there, absent, strict=True))
+    return all(abs(n - w) <= TOLERANCE * max(abs(w), size) for n, w in zip(numbers, wanted, strict=True))
 
 
 def _between(graph: Graph, result: Node, first: int, second: int) -> tuple[str, str, tuple[Node, ...]] | None:

@@ -151,7 +151,9 @@ def _of_totals(graph: Graph) -> Iterator[Match]:
         for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0]))]:
             if user.name not in _QUOTIENTS or len(user.inputs) < 2:
                 continue
-            picks = _selections(graph, user.inputs[0], made)
+            picks = _selections(graph, user.inputs[0], made) or _of_scores_picked(
+                graph, user.inputs[0], exponentials[0]
+            )
             if not picks:
                 continue
             logarithm = _logarithm_of(graph, user)
@@ -195,8 +197,15 @@ def _of_its_row(graph: Graph, total: Node, picks: list[Node]) -> bool:
     rank = len(graph.shape(total.inputs[0]))
     dims = dims_of(total, rank)
     (pick, *others) = picks
-    if others or len(dims) != 1 or graph.origin(pick.inputs[0]) != summed:
+    if [one.name for one in others] == ["exp"]:  # of a score that was picked
+        made = graph.producer.get(summed)
+        summed = graph.origin(made.inputs[0]) if made is not None and made.name == "exp" else -1
+    elif others:
         return False
+    if len(dims) != 1 or graph.origin(pick.inputs[0]) != summed:
+        return False
+    if pick.name == "diagonal":
+        return rank == 2 and len(pick.arguments) == 1 and not pick.named
     if pick.name in ("gather", "select"):
         dim = pick.argument(1, "dim")
         return isinstance(dim, int) and dim % rank in dims
@@ -216,6 +225,16 @@ def _selections(graph: Graph, value: int, made: set[int]) -> list[Node]:
         pieces = [_selections(graph, one, made) for one in node.inputs]
         return [*(pick for piece in pieces for pick in piece), node] if all(pieces) else []
     return [node] if node.name in _SELECTIONS and graph.origin(node.inputs[0]) in made else []
+
+
+def _of_scores_picked(graph: Graph, value: int, exponential: Node) -> list[Node]:
+    """The operators that make ``value``, an exponential of some of the scores that ``exponential`` is of;
+    empty where it is no such."""
+    node = graph.producer.get(graph.origin(value))
+    if node is None or node.name != "exp":
+        return []
+    picks = _selections(graph, node.inputs[0], {graph.origin(exponential.inputs[0])})
+    return [*picks, node] if picks else []
 
 
 def _exponentials(graph: Graph, value: int) -> list[Node]:

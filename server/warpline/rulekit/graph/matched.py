@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.costed import Costed
-from warpline.rulekit.graph.graph import MOVED, SAME, Graph, graph_of
+from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node, graph_of
 from warpline.rulekit.graph.known import known
 from warpline.rulekit.graph.match import Match
+from warpline.rulekit.own_gradients import own_gradient_at
 
 FileLine = tuple[str, int]
 _MOVING = SAME | MOVED
@@ -24,7 +25,8 @@ class Matched(Costed):
     """All matches of one kind with their result at one line."""
 
     match: Match
-    place: FileLine  # the line that makes the result
+    place: FileLine  # the line that makes the result, or that applies the function it is in
+    applied: str = ""  # the class of that function, which has a backward pass of its own
 
 
 def matched(context: Context, *families: str) -> list[Matched]:
@@ -39,18 +41,22 @@ def matched(context: Context, *families: str) -> list[Matched]:
             place = _place(graph, match)
             if place is not None:
                 by_place.setdefault((place, match.kind), []).append(match)
-    found = (_costed(context, graph, place, matches) for (place, _), matches in by_place.items())
-    return [one for one in found if one is not None and context.matters(one.step_ms)]
+    costed = (_costed(context, graph, place, matches) for (place, _), matches in by_place.items())
+    found = (_applied(context, graph, one) for one in costed if one is not None)
+    return [one for one in found if context.matters(one.step_ms)]
 
 
-def by_hand(match: Match) -> str:
+def by_hand(one: Matched) -> str:
     """What to do where no edit can be written, as the end of a message."""
+    match = one.match
     if match.reason:
         return f" No edit is offered: {match.reason}."
-    return (
-        f" Replace it with `{match.call}` by hand: no edit is offered, because its operators "
-        "are not one expression in one function."
+    why = (
+        f"`{one.applied}` has a backward pass of its own, which goes with it"
+        if one.applied
+        else "its operators are not one expression in one function"
     )
+    return f" Replace it with `{match.call}` by hand: no edit is offered, because {why}."
 
 
 def without_formulas(matches: Iterable[Matched], formulas: Sequence[Costed]) -> list[Matched]:
@@ -60,16 +66,43 @@ def without_formulas(matches: Iterable[Matched], formulas: Sequence[Costed]) -> 
 
 
 def _place(graph: Graph, match: Match) -> FileLine | None:
-    """The line that makes the result, in the function that does most of it."""
+    """The line that makes the result, in the function that begins and ends it, else in the one that does most
+    of it."""
     sites = [site for node in match.nodes if (site := graph.site(node)) is not None]
     functions = collections.Counter((site.file, site.function) for site in sites)
     if not functions:
         return None
     (most, _), *_ = functions.most_common(1)
-    result = graph.site(match.result)
-    if result is not None and (result.file, result.function) == most:
+    first, result = graph.site(match.nodes[0]), graph.site(match.result)
+    if result is not None and (result.file, result.function) in (
+        most,
+        first and (first.file, first.function),
+    ):
         return result.place
     return next(site.place for site in reversed(sites) if (site.file, site.function) == most)
+
+
+def _applied(context: Context, graph: Graph, one: Matched) -> Matched:
+    """What a function with a backward pass of its own computes is replaced where that is applied, and costs
+    what its backward pass does, too."""
+    site = graph.site(one.match.result)
+    owner = own_gradient_at(context, site.file, site.line) if site is not None else None
+    around = _caller(graph, one.match.result)
+    if site is None or owner is None or around is None:
+        return one
+    backward = site.function.rpartition(".")[0] + ".backward"
+    more = [cost for cost in context.profile.lines if (cost.file, cost.function) == (site.file, backward)]
+    shares = (*one.shares, *(1.0 for _ in more))
+    return replace(one, costs=(*one.costs, *more), shares=shares, place=around, applied=owner.name.value)
+
+
+def _caller(graph: Graph, node: Node) -> FileLine | None:
+    """The user's line that called the function in which an operator is."""
+    flow = graph.flow
+    stack = flow.stack[node.index] if node.index < len(flow.stack) else -1
+    around = flow.stacks[stack][0] if stack >= 0 else -1
+    frame = flow.frames[flow.stacks[around][1]] if around >= 0 else None
+    return frame.place if frame is not None and frame.line > 0 else None
 
 
 def _costed(context: Context, graph: Graph, place: FileLine, matches: list[Match]) -> Matched | None:

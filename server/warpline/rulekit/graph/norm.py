@@ -35,7 +35,7 @@ def _at(graph: Graph, result: Node) -> Match | None:
         if numbers is None or evaluation.dims is None or (best and len(evaluation.nodes) <= len(best.nodes)):
             continue
         formed = form(numbers, _eps(evaluation), evaluation.entries)
-        kind = _kind(graph, value, evaluation, formed[0]) if formed is not None else None
+        kind = _kind(graph, value, evaluation, *formed) if formed is not None else None
         if formed is None or kind is None or not is_written_out(graph, evaluation.nodes):
             continue
         nodes, last = _with_parameters(graph, tuple(evaluation.nodes), result)
@@ -77,19 +77,24 @@ def _eps(evaluation: Evaluation) -> set[float]:
     return found
 
 
-def _kind(graph: Graph, value: int, evaluation: Evaluation, centred: bool) -> tuple[str, str] | None:
-    """What it is called, and the call; None over the batch, which no such call does."""
+def _kind(
+    graph: Graph, value: int, evaluation: Evaluation, centred: bool, reason: str
+) -> tuple[str, str] | None:
+    """What it is called, and the call; None over the batch, unless a batch norm computes just that.
+    ``reason``: why it would not."""
     shape, dims = evaluation.reduced, evaluation.dims or frozenset()
     rank, given = len(shape), graph.shape(graph.origin(value))
     if 0 in dims and rank > 1:
-        return None
+        whole = centred and not reason and len(dims) == rank - 1
+        return ("A BatchNorm", "F.batch_norm(..., training=True)") if whole else None
     if not centred:
         return ("An RMSNorm", "F.rms_norm") if dims == frozenset(range(rank - len(dims), rank)) else None
     spatial = frozenset(range(2, rank))
-    if len(given) > 2 and given != shape and given[:1] == shape[:1] and dims >= spatial:
-        return "A GroupNorm", "F.group_norm"
-    if rank > 3 and dims == spatial:
+    viewed = len(given) > 2 and given != shape
+    if dims == spatial and (given[:2] == shape[:2] if viewed else rank > 3):
         return "An InstanceNorm", "F.instance_norm"
+    if viewed and given[:1] == shape[:1] and dims >= spatial:
+        return "A GroupNorm", "F.group_norm"
     return "A LayerNorm", "F.layer_norm"
 
 

@@ -12,6 +12,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.costed import Costed
+from warpline.rulekit.own_gradients import own_gradient
 from warpline.rulekit.terms.flow import Flow, Step, follow
 from warpline.rulekit.terms.rewrite import Rewrite
 from warpline.rulekit.terms.term import Term
@@ -51,7 +52,8 @@ class Formula(Costed, Generic[Found]):
 def formulas(
     context: Context, match: Callable[[Term], Found | None], helped: bool = False
 ) -> Iterator[Formula[Found]]:
-    """The largest expressions that ``match`` knows, in functions with enough time in total.
+    """The largest expressions that ``match`` knows, in functions with enough time in total. Where the user
+    wrote the backward pass, too, a call would have to take the place of both: there are none.
 
     ``helped``: a formula may go on in functions of the same file that only it calls, and is then none of
     theirs."""
@@ -123,7 +125,7 @@ def _hot_functions(context: Context) -> list[tuple[str, cst.FunctionDef]]:
     found: dict[tuple[str, cst.FunctionDef], float] = {}
     for cost in context.profile.lines:
         inner = function_at(context.source(cost.file), cost.line) if cost.step_ms > 0 else None
-        if inner is not None:
+        if inner is not None and own_gradient(context.source(cost.file), inner) is None:
             found[cost.file, inner] = found.get((cost.file, inner), 0.0) + cost.step_ms
     return [key for key, spent in found.items() if context.matters(spent)]
 
