@@ -31,6 +31,15 @@ ACTIVATIONS = [
      "(x - x.max(1, keepdim=True)[0]).exp() / (x - x.max(1, keepdim=True)[0]).exp().sum(1, keepdim=True)"),
 ]  # fmt: skip
 
+#: name, what stands in the fixed code, constants of the file, formula
+NAMED = [
+    ("selu", "F.selu(x)", "ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805",
+     "SCALE * torch.where(x > 0, x, ALPHA * torch.exp(x) - ALPHA)"),
+    ("gelu-of-a-root", "approximate", "ROOT = math.sqrt(2 / math.pi)",
+     "0.5 * x * (1 + torch.tanh(ROOT * (x + 0.044715 * x ** 3)))"),
+    ("leaky-of-a-slope", "F.leaky_relu(x, SLOPE)", "SLOPE = 0.2", "torch.maximum(x, SLOPE * x)"),
+]  # fmt: skip
+
 #: name, kind of inputs, what stands in the fixed code, formula
 LOSSES = [
     ("indexed", "classes", "F.cross_entropy(x, y)",

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import torch
 
-from tests.rules.expressions import ACTIVATIONS, LOSSES
+from tests.rules.expressions import ACTIVATIONS, LOSSES, NAMED
 
 Make = Callable[[], torch.Tensor]
 
@@ -287,6 +287,9 @@ SNIPPETS = [
     *_ATTENTION,
     *(_snippet("hand-written-activation", name, (_real(4, 8),), after, _RETURN.format("x", formula))
       for name, after, formula in ACTIVATIONS),
+    *(_snippet("hand-written-activation", name, (_real(4, 8),), after,
+               constants + "\n\n" + _RETURN.format("x", formula))
+      for name, after, constants, formula in NAMED),
     *(_snippet("hand-written-loss", name, _INPUTS[kind], after, _RETURN.format("x, y", formula))
       for name, kind, after, formula in LOSSES),
     *_LOOPS,

@@ -225,3 +225,28 @@ def test_attention_in_float32_that_stays() -> None:
     assert in_float32(half="float") is None
     assert in_float32(ran="c10::BFloat16") is None  # under autocast
     assert in_float32("q.bfloat16(), k, v") is None  # edited since
+
+
+ON_HOST = FALLING_BACK.replace("#> steps", "#> device kind=cpu; steps").replace(
+    "op aten::bmm", "{more}op aten::bmm"
+)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "more", "after"),
+    [
+        (",".join([BATCH] * 3), "", "(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)).squeeze(1)"),
+        (
+            f"{HEADS},[1,4,512,64],[1,4,512,64]",
+            "",
+            "(q, k.expand(q.shape[0], -1, -1, -1), v.expand(q.shape[0], -1, -1, -1))",
+        ),
+        (",".join([BATCH] * 3), "op aten::dropout; ", None),  # that kernel has none
+        (",".join([HEADS] * 3), "", None),  # for a reason that nothing tells
+    ],
+)
+def test_the_kernel_for_cpus_takes_what_those_for_gpus_take(
+    shapes: str, more: str, after: str | None
+) -> None:
+    code = ON_HOST.format(parameters="q, k, v", arguments="q, k, v", more=more) + CALL.format(shapes=shapes)
+    assert edited(code) == after

@@ -171,3 +171,19 @@ def compute(x, y, net):
 def test_no_edit_runs_a_model_twice_or_brings_gradients_back(rule: str, body: str) -> None:
     _, drafts = drafts_of(rule, OPAQUE.format(body=body))
     assert not any(draft.fixes for draft in drafts)
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        "SLOPE = 0.2\n\ndef turn(to):\n    global SLOPE\n    SLOPE = to\n",
+        "SLOPE = 0.2\nSLOPE *= 2\n",
+        "for SLOPE in (0.1, 0.2):\n    pass\n",
+        "SLOPE = measured()\n",
+        "SLOPE = SLOPE\n",
+        "from constants import SLOPE\n",
+    ],
+)
+def test_a_name_that_may_stand_for_another_number_is_no_constant(constants: str) -> None:
+    code = f"import torch\n\n{constants}\ndef leaky(x):\n    return torch.maximum(x, SLOPE * x)\n"
+    assert drafts_of("hand-written-activation", code)[1] == []

@@ -166,4 +166,4 @@ def _kind(found: Activation) -> str:
 def _fix(found: Activation, rewrite: Rewrite) -> Fix:
     if not found.call:
         raise Refused("this is an approximation of GELU that torch has no call for")
-    return rewrite.to_call(found.call, [rewrite.spell(found.input), *found.options])
+    return rewrite.to_call(found.call, [rewrite.spell(found.input), *map(rewrite.number, found.options)])

@@ -9,8 +9,8 @@ Finds calls of `F.scaled_dot_product_attention` for which torch cannot use its f
   kernels that the script switches off.
 - It computes in float32, which flash attention does not take, though the model's products run in 16 bits.
   Rotary embeddings do that, if their tables are float32: `x * cos` of a bfloat16 `x` is float32.
-- A causal mask is passed as a tensor. Flash attention takes no mask, so a slower kernel runs, and it computes
-  the hidden half of the scores too.
+- A causal mask is passed as a tensor. On a GPU flash attention takes no mask, so a slower kernel runs, and it
+  computes the hidden half of the scores too. So does the one on a CPU.
 - cuDNN's attention makes a plan for each new size of its inputs, in milliseconds of host time. While a text
   is generated, or where batches have many lengths, nearly each step has a new size.
 
@@ -202,6 +202,8 @@ from warpline.wire.precision import OF_DTYPE
 _METRIC = "attention"
 #: Switches of fused kernels, as settings name them.
 _SWITCHES = ("flash_sdp", "mem_efficient_sdp")
+#: What the math implementation hides weights with.
+_DROPOUTS = ("aten::dropout", "aten::native_dropout")
 #: Types of 16 bits as torch writes them, and its methods that cast to them, by their names in a trace.
 _SPELLED = {"c10::BFloat16": ("bfloat16", "bfloat16"), "c10::Half": ("float16", "half")}
 _WORDS = {
@@ -215,7 +217,6 @@ _WORDS = {
 
 class SlowAttentionKernel(Rule):
     area = "fusion"
-    needs = ("kernels",)
     covers = ("launch-bound",)  # the host plans, and launches little
 
     def find(self, context: Context) -> Iterator[Draft]:
@@ -232,11 +233,19 @@ class SlowAttentionKernel(Rule):
             if not context.matters(spent):
                 continue
             if runs_math(cost):
-                yield _fallback(context, cost, calls, share)
-            elif half and in_float32(cost):
+                if context.on_gpu or _has_kernel_on_host(context, cost, calls):
+                    yield _fallback(context, cost, calls, share)
+            elif context.on_gpu and half and in_float32(cost):
                 yield _single(context, cost, calls, half, share)
             elif all(call.mask for call in calls) and is_causal(context, cost, calls):
                 yield _causal(context, cost, share)
+
+
+def _has_kernel_on_host(context: Context, cost: LineCost, calls: list[Call]) -> bool:
+    """Whether the fused kernel for CPUs, which has no dropout, would take the inputs once they are in its
+    form."""
+    dropped = any(op.name in _DROPOUTS for op in cost.ops)
+    return not dropped and _reason(context, calls) in ("no heads", "broadcast", "switched off")
 
 
 def _planned(context: Context, cost: LineCost, spent: float) -> Draft:
@@ -362,10 +371,11 @@ def _causal(context: Context, cost: LineCost, share: float) -> Draft:
     # Half of the scores are hidden; that flash attention is faster too is for the trial to show.
     otherwise = less_device_time({cost: spent}, spent / 2, assumed=True)
     held = _unpacked_mask(context, cost)
+    slower = "flash attention cannot run, and " if context.on_gpu else ""
     return context.draft(
         place if held is None else held.place,
-        "A causal mask is passed as a tensor: flash attention cannot run, and the hidden half of the scores "
-        "is computed as well. That takes {spent} a step ({share}).",
+        f"A causal mask is passed as a tensor: {slower}the hidden half of the scores is computed as well. "
+        "That takes {spent} a step ({share}).",
         context.spent(_METRIC, spent),
         cause=place,
         cost_ms=spent,

@@ -243,6 +243,34 @@ class Source:
             if any(self.code(target.target) == name for target in one.targets)
         ]
 
+    def constant(self, name: str) -> cst.BaseExpression | None:
+        """What the file gives ``name``, if it does so once, outside functions and loops, and in no other way
+        than by assignments, as ``A = 1`` or ``A, B = 1, 2``."""
+        bound = [one for one in self.nodes(cst.Name) if one.value == name and self._binds(one)]
+        if len(bound) != 1 or self.enclosing(bound[0], cst.FunctionDef, cst.ClassDef, cst.For, cst.While):
+            return None
+        assign = self.enclosing(bound[0], cst.Assign)
+        if assign is None or len(assign.targets) != 1:
+            return None
+        target, value = assign.targets[0].target, assign.value
+        if target is bound[0]:
+            return value
+        if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple):
+            return None
+        pairs = zip(target.elements, value.elements, strict=False)
+        given = [right.value for left, right in pairs if left.value is bound[0]]
+        plain = all(isinstance(one, cst.Element) for one in (*target.elements, *value.elements))
+        return given[0] if plain and given else None
+
+    def _binds(self, name: cst.Name) -> bool:
+        """Whether a name is given something there, or said to be the file's inside a function."""
+        above: cst.CSTNode | None = name
+        while isinstance(above, (cst.Name, cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
+            inner, above = above, self.parent(above)
+        if isinstance(above, (cst.AssignTarget, cst.AsName, cst.NameItem, cst.ImportAlias)):
+            return True
+        return getattr(above, "target", None) is inner or getattr(above, "name", None) is inner
+
     def returned(self, call: cst.CSTNode) -> cst.BaseExpression | None:
         """What the only ``return`` of the file's own function gives that ``call`` calls. None where that is
         no such call, or the function is not the only one of its name."""

@@ -56,6 +56,8 @@ class Evaluator:
         self.made = Terms()
         self.helpers = helpers or {}
         self.inlined: dict[cst.Call, cst.FunctionDef] = {}  # calls of helpers that were followed
+        self.named: dict[Term, str] = {}  # numbers that the file has a name for
+        self._numbers: dict[str, Term | None] = {}  # the same by name, None for other names
         self._within = [function]
         self.env: dict[str, Term] = {}
         self.terms: dict[cst.BaseExpression, Term] = {}
@@ -122,7 +124,25 @@ class Evaluator:
     def _name(self, node: cst.Name) -> Term:
         if node.value in self.env:
             return self.env[node.value]
-        return self._global(self.source.name(node))
+        return self._number(node.value) or self._global(self.source.name(node))
+
+    def _number(self, name: str) -> Term | None:
+        """The number that the file gives ``name``, once and to no other purpose: a term of its own, which is
+        spelled by that name."""
+        if name not in self._numbers:
+            self._numbers[name] = None
+            value = self.source.constant(name)
+            number = self._outside().term(value).number if value is not None else None
+            if number is not None:
+                self._numbers[name] = found = Term("const", (), number)
+                self.named[found] = name
+        return self._numbers[name]
+
+    def _outside(self) -> Evaluator:
+        """One for what is written outside the function."""
+        made = Evaluator(self.source, {}, self._within[0])
+        made._numbers = self._numbers
+        return made
 
     def _global(self, full: str) -> Term:
         return (

@@ -38,7 +38,7 @@ class Rewrite:
     def spell(self, term: Term) -> str:
         """Text that gives ``term`` there. Raises Refused when nothing in reach does."""
         if term.op == "const":
-            return repr(term.value)
+            return self.flow.evaluator.named.get(term, repr(term.value))
         for name, held in reversed(self.env.items()):
             if held is term:
                 return name
@@ -65,6 +65,12 @@ class Rewrite:
             case "not":
                 return f"~{atom(inner[0])}"
         raise Refused(_NO_NAME)
+
+    def number(self, text: str) -> str:
+        """A number, by the name that the old expression has for it."""
+        inside = _names(_one_line(self.flow.source.code(self.node)))
+        named = self.flow.evaluator.named.items()
+        return next((name for term, name in named if name in inside and f"{term.number:.10g}" == text), text)
 
     def call(self, name: str, arguments: list[str]) -> str:
         """``name(arguments)``, the arguments on a line of their own when one line gets too long."""
