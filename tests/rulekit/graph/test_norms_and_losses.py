@@ -88,9 +88,23 @@ def norm_of_equal_groups() -> Any:
     return ((groups - mean) * (var + 1e-5).rsqrt()).view_as(maps)
 
 
+def layer_norm_of_each_row() -> Any:
+    def one(x: Any) -> Any:
+        return (x - x.mean()) / torch.sqrt(x.var(correction=0) + 1e-5)
+
+    return torch.func.vmap(torch.func.vmap(one))(X)
+
+
+def layer_norm_by_std_mean() -> Any:
+    std, mean = torch.std_mean(X, -1, unbiased=False, keepdim=True)
+    return (X - mean) / std * GAIN + SHIFT
+
+
 @pytest.mark.parametrize(
     ("act", "call"),
     [
+        (layer_norm_of_each_row, "F.layer_norm"),
+        (layer_norm_by_std_mean, "F.layer_norm"),
         (batch_norm, "F.batch_norm(..., training=True)"),
         (instance_norm_of_flat_maps, "F.instance_norm"),
         (norm_of_equal_groups, "F.group_norm"),
@@ -272,6 +286,11 @@ def exponential_of_own_pair_over_all() -> Any:
     return -torch.log(likeness.diagonal().exp() / likeness.exp().sum(1)).mean()
 
 
+def normaliser_less_own_pair() -> Any:
+    likeness = X[0] @ Y[0].t() / 0.2
+    return (likeness.logsumexp(1) - likeness.diag()).mean()
+
+
 def weighted_huber() -> Any:
     gap = (X - Y).abs()
     quadratic = gap.clamp(max=0.5)
@@ -310,6 +329,7 @@ def masked_square() -> Any:
         (binary_with_a_weight_for_each_class, "F.binary_cross_entropy_with_logits(..., pos_weight=...)"),
         (binary_of_unequal_halves, "F.binary_cross_entropy_with_logits(..., pos_weight=...)"),
         (exponential_of_own_pair_over_all, "F.cross_entropy"),
+        (normaliser_less_own_pair, "F.cross_entropy"),
         (weighted_huber, "F.smooth_l1_loss(..., beta=...)"),
         (masked_square, 'F.mse_loss(..., reduction="none")'),
     ],
@@ -346,6 +366,11 @@ def test_a_share_that_is_not_of_the_sum_is_no_cross_entropy() -> None:
 
     for act in (of_other_exponentials, of_no_exponentials, of_exponentials_of_others):
         assert "F.cross_entropy" not in calls(act), act.__name__
+
+
+def test_a_mean_of_roots_is_another_error() -> None:
+    assert calls(lambda: torch.sqrt((X - Y) ** 2 + 1e-6).mean()) == []
+    assert calls(lambda: (X - Y).pow(2).sum(-1).sqrt().mean()) == []
 
 
 def of_weights_and_mask(mask: Any, picked: Callable[[Any], Any]) -> Callable[[], Any]:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from warpline.rulekit.graph.evaluate import Evaluation, leaves
+from warpline.rulekit.graph.evaluate import Evaluation, leaves, only_guards
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.match import Match, candidates, is_written_out
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
@@ -25,6 +25,8 @@ SUMS = frozenset({"mean", "sum"})
 ON_ERRORS = frozenset(
     {"mul", "neg", "div", "true_divide", "add", "sub", "masked_fill", "where", "sqrt", "index"}
 )
+_ENTROPY = "Binary cross entropy"
+_GUARDED = frozenset({"add", "clamp", "clamp_min"})
 _LOGARITHMS = frozenset({"log", "log1p", "log2", "log_sigmoid_forward", "softplus", "xlogy"})
 #: Operators between an error and its sum, or between scores and a loss, that are followed.
 FAR = 12
@@ -41,13 +43,19 @@ def errors(graph: Graph) -> Iterator[Match]:
         if tail is not None and found is not None:
             kind, call, nodes = found
             nodes = (*nodes, *tail)
-            if not is_written_out(graph, nodes):
+            if not is_written_out(graph, nodes) or _rooted(tail):
                 continue
             if any(len(one.inputs) > 1 for one in tail):  # weights or masks stay, and with them the sum
                 call = f'{call}(..., reduction="none")' if call and "(" not in call else call
                 yield Match(kind, call, nodes, node)
             else:
                 yield Match(kind, call, nodes, nodes[-1])
+
+
+def _rooted(tail: Sequence[Node]) -> bool:
+    """Whether a root is taken before all is added up, as for a mean of distances, which is no such error."""
+    sums = [at for at, node in enumerate(tail) if node.name in SUMS]
+    return any(node.name == "sqrt" for node in tail[: sums[-1]])
 
 
 def added_up(graph: Graph, node: Node) -> tuple[Node, ...] | None:
@@ -111,7 +119,7 @@ def _factored(
             best = tuple(evaluation.nodes)
     if len(best) < 2:
         return None
-    return "Binary cross entropy", "F.binary_cross_entropy_with_logits(..., pos_weight=...)", best
+    return _ENTROPY, "F.binary_cross_entropy_with_logits(..., pos_weight=...)", best
 
 
 def _weighs(numbers: Numbers, factored: bool) -> bool:
@@ -142,8 +150,10 @@ def _between(graph: Graph, result: Node, first: int, second: int) -> tuple[str, 
         nodes = tuple(evaluation.nodes)
         if numbers is None or len(nodes) < 2:
             continue
+        # A small number beside a square, as a root needs it, makes another function where errors are small.
+        guarded = any(node.arguments[1:] and only_guards(node) for node in nodes if node.name in _GUARDED)
         for kind, call, error in forms(_constants(nodes)):
-            if _fits(numbers, error, samples, targets):
+            if _fits(numbers, error, samples, targets) and (not guarded or kind == _ENTROPY):
                 return kind, call, nodes
     return None
 
@@ -153,11 +163,11 @@ def forms(constants: set[float]) -> Iterator[tuple[str, str, Error]]:
     yield "A squared error", "F.mse_loss", lambda x, y: (x - y) ** 2
     yield "An absolute error", "F.l1_loss", lambda x, y: abs(x - y)
     yield (
-        "Binary cross entropy",
+        _ENTROPY,
         "F.binary_cross_entropy_with_logits",
         lambda x, y: softplus(x) - x * y,
     )
-    yield "Binary cross entropy", "F.binary_cross_entropy", _binary
+    yield _ENTROPY, "F.binary_cross_entropy", _binary
     for delta in sorted(constants | {1.0}):
         yield (
             "A smooth absolute error",

@@ -18,8 +18,11 @@ from warpline.rulekit.graph.pointwise import GUARD, POINTWISE, Numbers, function
 #: A formula of more operators than this is not looked for.
 MOST_NODES = 32
 CONSTANTS = frozenset({"scalar_tensor", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like"})
+#: Their second result is the mean.
+_PAIRS = frozenset({"var_mean", "std_mean"})
 REDUCTIONS = frozenset({
-    "mean", "sum", "var", "var_mean", "std", "amax", "max", "logsumexp", "linalg_vector_norm", "norm",
+    "mean", "sum", "var", "var_mean", "std", "std_mean", "amax", "max", "logsumexp", "linalg_vector_norm",
+    "norm",
 })  # fmt: skip
 
 
@@ -101,6 +104,7 @@ class Evaluation:
         self.count = len(next(iter(given.values())))
         self.reductions = reductions
         self.nodes: dict[Node, None] = {}
+        self.constants: set[float] = set()  # that tensors were filled with
         self.dims: frozenset[int] | None = None
         self.reduced: tuple[int, ...] = ()
         self._computed = 0
@@ -137,6 +141,8 @@ class Evaluation:
         number: Any = {"zeros": 0.0, "ones": 1.0}.get(node.name.removesuffix("_like"))
         if number is None:
             number = node.arguments[0] if node.name == "scalar_tensor" else node.argument(1, "fill_value")
+        if isinstance(number, float):
+            self.constants.add(number)
         return self._argument(number)
 
     def _pointwise(self, node: Node) -> Numbers | None:
@@ -164,7 +170,7 @@ class Evaluation:
         first = node.arguments[0]
         numbers = self._argument(first)
         output = node.outputs.index(value)
-        if numbers is None or not isinstance(first, Ref) or (output and node.name != "var_mean"):
+        if numbers is None or not isinstance(first, Ref) or (output and node.name not in _PAIRS):
             return None
         shape = self.graph.shape(first.value)
         dims = dims_of(node, len(shape))
@@ -199,7 +205,7 @@ def dims_of(node: Node, rank: int) -> frozenset[int]:
 def _reduced(node: Node, numbers: Numbers, real: int, output: int) -> float | None:
     """Over ``real`` numbers; ``numbers`` are a sample of them."""
     mean = sum(numbers) / len(numbers)
-    if node.name == "mean" or (node.name == "var_mean" and output == 1):
+    if node.name == "mean" or (node.name in _PAIRS and output == 1):
         return mean
     if node.name == "sum":
         return mean * real
@@ -217,4 +223,4 @@ def _reduced(node: Node, numbers: Numbers, real: int, output: int) -> float | No
         correction = int(node.arguments[2])
     spread = sum((one - mean) ** 2 for one in numbers) / len(numbers)
     spread *= real / (real - (1 if correction is None else correction))
-    return math.sqrt(spread) if node.name == "std" else spread
+    return math.sqrt(spread) if node.name in ("std", "std_mean") else spread

@@ -54,7 +54,8 @@ class Graph:
     """``producer``: the operator that made a value, absent for what was there before the step.
 
     A batched product of rows, as ``einsum("bd,bd->b", x, y)`` is one, is two nodes: the ``mul`` and the
-    ``sum`` that it could be written as. A permutation that only moves dimensions of size 1 is a ``view``.
+    ``sum`` that it could be written as. A permutation that only moves dimensions of size 1 is a ``view``, and
+    a number that is made a tensor a ``scalar_tensor``.
     """
 
     def __init__(self, flow: Dataflow) -> None:
@@ -92,6 +93,8 @@ class Graph:
 
     def _in_usual_form(self, node: Node) -> list[Node]:
         inputs = node.inputs
+        if node.name == "_to_copy" and not inputs and node.arguments:
+            return [replace(node, name="scalar_tensor", named={})]  # vmap makes tensors of numbers
         if node.name in MOVED and len(inputs) == 1 and len(node.outputs) == 1:
             axes = self._moved(axes_of(self.shape(inputs[0])), node)
             kept = [dim for group in axes or ((-1,),) for dim in group]

@@ -24,7 +24,8 @@ _SCALES = frozenset({"mul", "div", "true_divide"})
 _LARGEST = frozenset({"amax", "max"})
 _CUT = frozenset({"detach"})
 #: Where the class is at a fixed distance, as a second view's is, it is read off a diagonal.
-_SELECTIONS = _CHOICES | {"diagonal"}
+_DIAGONALS = frozenset({"diagonal", "diagonal_copy"})
+_SELECTIONS = _CHOICES | _DIAGONALS
 #: What takes the exponentials of some classes out of a sum.
 _LEFT_OUT = frozenset({"mul", "masked_fill", "where", "masked_select", "index"})
 #: The finding where a sum may leave the picked exponential out, as decoupled losses do, or weigh some.
@@ -107,11 +108,17 @@ def _of_scores(graph: Graph, difference: Node, scores: int) -> tuple[list[Node],
             node = graph.producer.get(graph.origin(node.inputs[0]))  # `[..., 0]` of one entry, a squeeze
         if node is None or not node.inputs or graph.origin(node.inputs[0]) != graph.origin(scores):
             continue
-        if node.name in _PICKS:
+        if node.name in _PICKS or _is_own_pair(graph, node):
             return [node, *scaled], share
         if node.name in SUMS and (rows := graph.size(node.outputs[0])) > 1:
             return [node, *scaled], share * (graph.size(scores) / rows if node.name == "sum" else 1.0)
     return [], 0.0
+
+
+def _is_own_pair(graph: Graph, node: Node) -> bool:
+    """Whether it reads the entry of each row and column of a matrix whose number they share."""
+    whole = len(node.arguments) == 1 and not node.named
+    return node.name in _DIAGONALS and whole and len(graph.shape(node.inputs[0])) == 2
 
 
 def _centred(graph: Graph, scores: int) -> list[Node]:
@@ -204,8 +211,8 @@ def _of_its_row(graph: Graph, total: Node, picks: list[Node]) -> bool:
         return False
     if len(dims) != 1 or graph.origin(pick.inputs[0]) != summed:
         return False
-    if pick.name == "diagonal":
-        return rank == 2 and len(pick.arguments) == 1 and not pick.named
+    if _is_own_pair(graph, pick):
+        return True
     if pick.name in ("gather", "select"):
         dim = pick.argument(1, "dim")
         return isinstance(dim, int) and dim % rank in dims

@@ -70,7 +70,7 @@ def form(numbers: Numbers, constants: set[float], real: int) -> tuple[bool, str]
 
 def _eps(evaluation: Evaluation) -> set[float]:
     """Small numbers that the formula has, and none."""
-    found = {0.0}
+    found = {0.0, *(one for one in evaluation.constants if 0 < one <= MOST_EPS)}
     for node in evaluation.nodes:
         given = (*node.arguments, *node.named.values())
         found |= {float(one) for one in given if isinstance(one, float) and 0 < one <= MOST_EPS}
