@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,3 +136,11 @@ def test_spans_too_long_for_one_key_are_merged_as_well() -> None:
     found = list(zip(who.tolist(), when.tolist(), span.tolist(), strict=True))
     first = [(0, 0, 0), (0, 5, 1), (0, 9, 0), (0, 1 << 61, -1)]
     assert found == [*first, (3, 1, 2), (3, 2, -1), (3, 2, 3), (3, 7, -1)]
+
+
+@pytest.mark.parametrize(("largest", "kind"), [(0, np.int16), (32_767, np.int16), (32_768, np.int64)])
+def test_numbers_are_shortened_only_where_they_fit(largest: int, kind: type[np.generic]) -> None:
+    numbers = np.array([largest, 1, 0])
+    assert nest.short(numbers).dtype == kind
+    assert nest.short(numbers).tolist() == numbers.tolist()
+    assert not len(nest.short(numbers[:0]))

@@ -8,17 +8,25 @@ depth *d - 1* that began before it.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpline.trace.columns import Bools, Ints
 
+_SHORT = (1 << 15) - 1  # the largest number in 16 bits
 _FEW = 8  # times as many sorted moments to look up: it is quicker to look up where the few lie among them
 
 
 def order(thread: Ints, start: Ints, end: Ints) -> Ints:
     """Permutation that sorts by thread, then start, outer before inner; equal spans keep their order."""
-    return np.lexsort((-end, start, thread))
+    return np.lexsort((-end, start, short(thread)))
+
+
+def short(numbers: Ints) -> NDArray[np.integer[Any]]:
+    """Numbers from 0 on in 16 bits, if they fit: numpy then sorts them by radix, in a fourth of the time."""
+    return numbers.astype(np.int16) if numbers.max(initial=0) <= _SHORT else numbers
 
 
 def depth_and_parent(thread: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -61,7 +69,7 @@ def nearest(parent: Ints, depth: Ints, *chosen: Bools) -> list[Ints]:
     index, nothing = np.arange(len(parent)), np.broadcast_to(np.int64(-1), len(parent))
     found: list[Ints] = [np.where(each, index, -1) if each.any() else nothing for each in chosen]
     wanted = [one for one in found if one is not nothing]
-    by_depth = np.argsort(depth, kind="stable")
+    by_depth = np.argsort(short(depth), kind="stable")
     bounds = np.searchsorted(depth[by_depth], np.arange(1, int(depth.max(initial=0)) + 2))
     for low, high in pairwise(bounds.tolist()):
         level = by_depth[low:high]
@@ -79,7 +87,7 @@ def innermost(thread: Ints, start: Ints, end: Ints, depth: Ints, parent: Ints) -
     ends, outer starts before inner ones.
     """
     begun = np.flatnonzero(end > start)  # an empty span changes nothing
-    ended = begun[np.lexsort((-depth[begun], end[begun], thread[begun]))]
+    ended = begun[np.lexsort((-short(depth)[begun], end[begun], short(thread)[begun]))]
     who = np.concatenate([thread[ended], thread[begun]])
     when = np.concatenate([end[ended], start[begun]])
     # Both halves are sorted, so this merges them, and ends stay before starts.
