@@ -50,7 +50,11 @@ def main() -> int:
     parser.add_argument(
         "--trace", type=Path, help=f"to import; else one of {EVENTS:,} events, made of a recorded one"
     )
-    parser.add_argument("--peers", type=Path, help="an environment with the peers")
+    # Absolute, since some scripts start the peers in another folder; not resolved, since an environment is
+    # known by the path of its interpreter, which is a link.
+    parser.add_argument(
+        "--peers", type=lambda text: Path(text).absolute(), help="an environment with the peers"
+    )
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     parts = options.parts or ["import", *PARTS]
