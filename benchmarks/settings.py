@@ -5,9 +5,10 @@
 
 The scripts of ROUND have `# expert: WHAT` on the call, class, dict or argument that the expert edits, and
 `# expert-gpu: WHAT` where that pays on a GPU only; a line may have several. WHAT begins with the name of the
-setting, an argument or a method. A mark is found at its line where a finding stands within the statement, and
-found with its edit where an edit of the finding, its title or the statement in which it replaces something
-has that name; an edit of another statement that does the same counts, with its line.
+setting, an argument or a method. A mark is found at its line where a finding stands within the statement that
+makes no other mark's setting there, and found with its edit where an edit of the finding, its title or the
+lines in which it replaces something have that name; an edit of another statement that does the same counts,
+with its line.
 
 For each script also: how far the lines and what is unattributed are from the step; how much of the device's
 time, on the user's lines that call a framework, is below a line of it, below a module's path (forward and
@@ -47,27 +48,32 @@ def marks(script: Path, report: dict[str, Any], device: str) -> list[Mark]:
     text = script.read_text(encoding="utf-8")
     tree = ast.parse(text)
     found = []
-    every = [(at, mark) for at, line in enumerate(text.splitlines(), 1) for mark in MARK.finditer(line)]
-    for number, mark in every:
+    lines = text.splitlines()
+    every = [(at, mark) for at, line in enumerate(lines, 1) for mark in MARK.finditer(line)]
+    bare = [MARK.sub("", line) for line in lines]
+    named = [(at, mark, NAME.findall(mark.group(2))[0]) for at, mark in every]
+    for number, mark, name in named:
         if mark.group(1) and device == "cpu":
             continue
-        lines = statement_lines(tree, number)
+        statement = statement_lines(tree, number)
+        right = [one for one in report["findings"] if name in said(one, bare)]
+        others = [other for at, _, other in named if at in statement and other != name]
         here = [
             one
             for one in report["findings"]
-            if one["line"] in lines and Path(one["file"]).name == script.name
+            if one["line"] in statement
+            and Path(one["file"]).name == script.name
+            and (one in right or not any(other in said(one, bare) for other in others))
         ]
-        name = NAME.findall(mark.group(2))[0]
-        right = [one for one in report["findings"] if name in said(one, tree, text.splitlines())]
         words = [one["rule"] + ("" if one in here else f" at {one['line']}") for one in right]
-        found.append(Mark(mark.group(2), number, lines, rules(here), words))
+        found.append(Mark(mark.group(2), number, statement, rules(here), words))
     return found
 
 
-def said(finding: dict[str, Any], tree: ast.Module, text: list[str]) -> str:
+def said(finding: dict[str, Any], text: list[str]) -> str:
     edits = [edit for fix in finding["fixes"] for edit in fix["edits"] if edit["file"] == finding["file"]]
     inner = [edit for edit in edits if edit["start"] != edit["end"]]  # else something is put in
-    lines = {line for edit in inner for line in statement_lines(tree, edit["start"][0])}
+    lines = {line for edit in inner for line in range(edit["start"][0], edit["end"][0] + 1)}
     changed = [text[line - 1] for line in sorted(lines) if line <= len(text)]
     return " ".join(
         [*(edit["text"] for edit in edits), *changed, *(fix["title"] for fix in finding["fixes"])]
