@@ -55,6 +55,13 @@ def test_bfloat16_is_set_in_the_training_arguments() -> None:
     assert all(each.metric != "line of the edit" for each in finding.evidence)
 
 
+def test_arguments_of_a_class_that_another_package_derives_are_set_there() -> None:
+    code = trainer('JointConfig("out")').replace("construction=", "type=JointConfig construction=")
+    finding, text = found(code)
+    assert 'JointConfig("out", bf16=True)' in apply(text, finding.fixes[0].edits)
+    assert "`bf16` of `JointConfig`" in finding.message
+
+
 def test_a_device_without_bfloat16_gets_float16() -> None:
     finding, text = found(trainer(device="bf16=false"))
     assert 'TrainingArguments("out", fp16=True)' in apply(text, finding.fixes[0].edits)

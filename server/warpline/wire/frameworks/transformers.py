@@ -10,11 +10,6 @@ MODELS = (
     r"transformers\.(models\..+\.)?\w+(Model|For\w+|Head|HeadModel|Encoder)(\.(from_pretrained|_from_config))?",
     r"transformers\.AutoModel\w*\.(from_pretrained|from_config)",
 )
-#: Names of subclasses in other packages as well (trl, sentence-transformers).
-_ARGUMENTS = (
-    "TrainingArguments", "Seq2SeqTrainingArguments", "SentenceTransformerTrainingArguments", "SFTConfig",
-    "DPOConfig", "GRPOConfig", "RewardConfig", "KTOConfig", "ORPOConfig",
-)  # fmt: skip
 _TRAINER = (
     Setting("fp32-matmul", {"bf16": "True"}, "Train in bfloat16", needs="bf16", unless=("fp16",), first=True),
     Setting("fp32-matmul", {"fp16": "True"}, "Train in float16", needs="fp16", unless=("bf16",), first=True),
@@ -156,7 +151,6 @@ CONSTRUCTIONS = (
         (),
         _TRAINER,
         method="__post_init__",
-        called=_ARGUMENTS,
         parsers=(
             "parse_args_into_dataclasses",
             "parse_args_and_config",
