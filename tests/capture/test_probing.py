@@ -86,6 +86,7 @@ QUESTIONS = (
                 "convolution",
                 "cat",
                 "loop",
+                "recurrent",
                 "channels_last",
                 "compiled",
             }
@@ -143,6 +144,10 @@ QUESTIONS = (
     Question("loop", (*SMALL, Tensor((16,))), ("mul", "6"), backward=True),
     Question("loop", (Tensor((10,)),), ("cross_entropy_loss", "6"), backward=True),
     Question("loop", (Tensor((16,)),) * 2, ("mse_loss", "6"), backward=True),
+    *(
+        Question("recurrent", (Tensor((4, 6)), Tensor((gates * 8, 8))), (layer, "5"), backward=True)
+        for layer, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))
+    ),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),
     Question("gelu", (Tensor((4,), "no such type"),)),

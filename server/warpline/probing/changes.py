@@ -25,12 +25,13 @@ _READERS: dict[str, inputs.Reader] = {
     "narrower": inputs.doubles,
     "convolution": inputs.convolved,
     "loop": inputs.looped,
+    "recurrent": inputs.recurrent,
 }
 #: Tried on what the operators themselves did. The other kinds are tried in one usual spelling, and what is
 #: written may cost more than that, or less.
 _AS_RECORDED = frozenset({
     "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "optimizer",
-    "channels_last", COMPILED,
+    "recurrent", "channels_last", COMPILED,
 })  # fmt: skip
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
 _SPELLED = 4.0

@@ -28,6 +28,7 @@ PIECES = frozenset({
 #: Rounds of a loop that is tried: with a backward pass they launch as many kernels as a device's queue holds
 #: (1,024), and what is launched beyond that would be timed at the host's pace.
 MOST_ROUNDS = 100
+_MATRIX = 2  # dimensions
 #: Answers have to cover this share of the time that they are about; the rest counts like them.
 COVERED = figures.bound("probed-share")
 
@@ -261,6 +262,18 @@ def looped(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted
     return [
         (Question(by, tensors, (name, words), backward), spent) for (tensors, name), spent in found.items()
     ]
+
+
+def recurrent(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """A cell's input and the weights of its state. Options: the layer, and the number of times."""
+    words = (options[0], str(min(int(options[1]), MOST_ROUNDS)))
+    backward = differentiated(costs)
+    for op in forward(costs):
+        given = [one for at in range(len(op.shapes)) if (one := tensor(op, at)) is not None]
+        pairs = [one for one in given if len(one.shape) == _MATRIX]
+        if op.name.endswith("_cell") and len(pairs) > 2 and given[0] is pairs[0]:
+            return [(Question(by, (given[0], pairs[-1]), words, backward), 1.0)]
+    return []
 
 
 def odd(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:

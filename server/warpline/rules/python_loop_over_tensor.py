@@ -4,7 +4,8 @@
 
 Finds costly loops and comprehensions that iterate over a tensor, or index it, and launch many small
 operations; also loops that do the same to the same tensors with another number in each iteration
-(`labels == k` for each `k`), without layers and without needing the previous result. If each iteration does
+(`labels == k` for each `k`), without layers and without needing the previous result; and loops that call a
+recurrent cell (`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell`) for each time of a sequence. If each iteration does
 the same to its own slice and collects the results, the fix replaces the loop with one operation on the whole
 tensor. Otherwise the finding says why not.
 
@@ -116,7 +117,34 @@ for rows in loader:
 
 One call for all rows: `rows.softmax(1).amax(1)`, or `torch.vmap` of the function.
 
+## Example
+
+A cell for each time of a sequence:
+
+```python
+for t in range(x.shape[1]):  #> found
+    h, c = cell(x[:, t], (h, c))
+    #^ cost step_ms=12 cpu_ms=12 calls=64
+    #^ op aten::select count=64 cpu_ms=1
+    #^ op aten::lstm_cell count=64 cpu_ms=9 shapes=[[16,6],[],[128,6],[128,32],[128],[128]]
+    states.append(h)  #> cost step_ms=0.1 calls=64
+```
+
+## Use instead
+
+`states, _ = nn.LSTM(6, 32, batch_first=True)(x)`.
+
 ## Near misses
+
+A cell that gets what it gave:
+
+```python
+for t in range(64):
+    h, c = cell(x, (h, c))
+    #^ cost step_ms=12 cpu_ms=12 calls=64
+    #^ op aten::lstm_cell count=64 cpu_ms=9 shapes=[[16,6],[],[128,6],[128,32],[128],[128]]
+    x = head(h)  #> cost step_ms=0.1 calls=64
+```
 
 Micro-batches:
 
@@ -174,6 +202,7 @@ from functools import partial
 
 from warpline.model.change import Change, Replace, Scale, Together
 from warpline.rulekit import Context, Draft, Rule, count
+from warpline.rulekit.cells import Cells, cells
 from warpline.rulekit.rounds import Rounds, piecework_ms, rounds
 from warpline.rulekit.vectorised import at_once
 
@@ -214,6 +243,30 @@ class PythonLoopOverTensor(Rule):
                 change=_change(found, short, pieces),
                 fixes=[partial(at_once, found)],
             )
+        for cell in cells(context):
+            yield _one_layer(context, cell)
+
+
+def _one_layer(context: Context, found: Cells) -> Draft:
+    """A loop that calls a cell for each time. What the layer gains can only be tried."""
+    spent, places = found.cost.step_ms, (found.cost.place,)
+    return context.draft(
+        found.source.place(found.loop),
+        f"A Python loop calls a cell for each of {{rounds}} times, which takes {{spent}} ({{share}}). "
+        f"`nn.{found.layer}` has the same weights and works on the whole sequence.",
+        {
+            "rounds": count("rounds", round(found.count), "per step"),
+            **context.spent("loop over a tensor", spent),
+        },
+        cause=found.cost.place,
+        cost_ms=spent,
+        change=Replace("recurrent", places, Scale(places), (found.layer, str(round(found.count)))),
+        tried=True,
+        fixes=[
+            f"make an `nn.{found.layer}` instead of the cell, and call it once with the sequence. Its "
+            "weights have other names in saved states (`weight_ih_l0`)"
+        ],
+    )
 
 
 def _change(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]) -> Change:

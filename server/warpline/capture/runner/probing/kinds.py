@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Callable, Dict
 
 from ....wire.probing import Question
-from . import activations, attention, compiled, joins, layouts, loops, losses, norms, optimizers, products
+from . import (
+    activations,
+    attention,
+    compiled,
+    joins,
+    layouts,
+    loops,
+    losses,
+    norms,
+    optimizers,
+    products,
+    recurrent,
+)
 from .pair import Pair
 
 __all__ = ["KINDS", "Pair"]
@@ -21,4 +33,5 @@ KINDS: Dict[str, Callable[[Question, str], Pair]] = {
     **norms.KINDS,
     **optimizers.KINDS,
     **products.KINDS,
+    **recurrent.KINDS,
 }
