@@ -30,3 +30,14 @@ def test_the_one_that_steps_least_often() -> None:
 def test_a_key_that_is_heard_no_more_is_forgotten() -> None:
     assert anchors("b" + "a" * FORGOTTEN)[-1] == "b"
     assert anchors("b" + "a" * (FORGOTTEN + 2))[-1] == "a"
+
+
+def test_more_optimizers_than_are_remembered_step_in_turn() -> None:
+    cycle, turns = Cycle(), range(3 * FORGOTTEN)
+    for key in (*turns, *turns, *turns, *turns, *turns):
+        cycle.heard(key)
+    found = []
+    for key in (*turns, *turns):
+        cycle.heard(key)
+        found.append(cycle.anchor == key)
+    assert found.count(True) == 2

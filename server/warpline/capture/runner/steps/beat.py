@@ -35,6 +35,8 @@ PATIENCE_BEFORE_BACKWARD_S = 10.0
 #: The same while the model is being evaluated: a script with an optimizer is going to train.
 PATIENCE_EVALUATED_S = 60.0
 FORGOTTEN = 64  # a key that is not among so many signals is dropped from the cycle
+#: The same where keys come back after that: so many optimizers may step in turn (each weight has one).
+LATEST_FORGOTTEN = 4096
 
 PARALLEL = (
     "several threads made steps at the same time: the steps of one thread are shown, and the others slowed "
@@ -315,17 +317,25 @@ class Cycle:
         self.last: dict[int, int] = {}
         self.signals = 0
         self.anchor: int | None = None
+        self.forgotten = FORGOTTEN  # for so many signals a key may not be heard
+        self._dropped: set[int] = set()
 
     def heard(self, key: int) -> None:
-        """Count one signal and update the anchor. Keys not heard for ``FORGOTTEN`` signals are dropped."""
+        """Count one signal and update the anchor. Keys not heard for ``FORGOTTEN`` signals are dropped; for
+        twice as many from when one came back."""
         self.signals += 1
+        if key in self._dropped:
+            self.forgotten = min(2 * self.forgotten, LATEST_FORGOTTEN)
+            self._dropped.clear()
         self.counts[key] = self.counts.get(key, 0) + 1
         self.last.pop(key, None)
         self.last[key] = self.signals
         if len(self.counts) == 1:
             self.anchor = key
             return
-        for gone in [other for other, last in self.last.items() if self.signals - last > FORGOTTEN]:
+        for gone in [other for other, last in self.last.items() if self.signals - last > self.forgotten]:
             del self.counts[gone], self.last[gone]
+            if self.forgotten < LATEST_FORGOTTEN:
+                self._dropped.add(gone)
         least = min(self.counts.values())
         self.anchor = [other for other in self.last if self.counts[other] == least][-1]
