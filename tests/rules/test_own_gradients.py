@@ -13,6 +13,7 @@ from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context, Draft, Rule
 from warpline.rules.hand_written_activation import HandWrittenActivation
 from warpline.rules.hand_written_attention import HandWrittenAttention
+from warpline.rules.hand_written_loss import HandWrittenLoss
 from warpline.rules.needless_checkpointing import NeedlessCheckpointing
 from warpline.wire.dataflow import Dataflow
 
@@ -130,3 +131,26 @@ def test_checkpoint_under_another_name_is_called_where_the_function_is_entered()
     called = {at["    return saving(body, x)"]: ("body",), at["loss.backward()"]: ("body",)}
     (found,) = drafts(AGAIN, NeedlessCheckpointing(), called)
     assert found.line == at["    return saving(body, x)"]
+
+
+ENTROPY = """\
+import torch
+
+def focal(x, y):
+    p = torch.sigmoid(x)  #> cost device_ms=5
+    ce = -(y * torch.log(p + 1e-8) + (1 - y) * torch.log(1 - p + 1e-8))  #> cost device_ms=20
+    return (ce * (y - p).abs()).sum()  #> cost device_ms=5
+
+def gated(x):
+    return x * torch.sigmoid(x)  #> cost device_ms=5
+
+focal(torch.randn(8, 8), torch.rand(8, 8))
+gated(torch.randn(8, 8))
+"""
+
+
+def test_a_part_of_a_loss_is_no_activation() -> None:
+    (found,) = drafts(ENTROPY, HandWrittenActivation())
+    assert "SiLU" in found.message
+    (whole,) = drafts(ENTROPY, HandWrittenLoss())
+    assert "Binary cross entropy" in whole.message

@@ -139,15 +139,17 @@ class HandWrittenActivation(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         told = [(one, one.found) for one in formulas(context, _whole) if isinstance(one.found, Activation)]
+        recorded = matched(context, ACTIVATION)
         wholes = {place for one in matched(context, ATTENTION, LOSS) for place in one.places}
+        wholes -= {place for one in recorded for place in one.places}
         for formula, found in told:
-            if found.kind == "Softmax" and wholes.intersection(formula.places):
+            if wholes.intersection(formula.places):
                 continue  # it is a part of that formula
             what = (_METRIC, found.kind, _REST)
             change = formula.replaced(_kind(found))
             fix = partial(_fix, found, formula.rewrite)
             yield written_out(context, formula, formula.place, what, change, [fix])
-        for one in without_formulas(matched(context, ACTIVATION), [one for one, _ in told]):
+        for one in without_formulas(recorded, [one for one, _ in told]):
             what = (_METRIC, one.match.kind, _REST + by_hand(one))
             yield written_out(context, one, one.place, what, one.replaced(one.match.name))
 
