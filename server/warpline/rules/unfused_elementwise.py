@@ -4,7 +4,8 @@
 
 Finds functions whose elementwise and reduction kernels take a measurable part of the step, except known
 formulas, which have their own rules. The fix compiles the function. If a step's operators were recorded,
-only those that the function itself calls count, not torch's own layers and autocast's casts.
+only those that the function itself calls count, not torch's own layers and autocast's casts, nor
+operators on complex numbers, which torch.compile leaves to torch's kernels.
 
 On a CPU it finds such operators if they take a tenth of the step, and reports them only if the recorded ones
 were compiled beside the script and were faster. torch.compile needs a C++ compiler there: the finding says

@@ -90,3 +90,11 @@ def test_residual_sums_with_a_product_between_are_no_neighbours() -> None:
     assert found(residual) == {}
     assert {line: one.count for line, one in found(gated).items()} == {3: 3}
     assert {line: one.count for line, one in found(skipped).items()} == {1: 1, 3: 2}
+
+
+def test_complex_numbers_are_no_passes() -> None:
+    def act() -> Any:
+        spectrum = torch.fft.rfft2(X)
+        return ((spectrum * 2 + 1) / 3).abs()
+
+    assert not found(act)

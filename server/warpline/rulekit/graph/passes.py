@@ -1,6 +1,7 @@
 """Elementwise and reducing operators that the user's own code calls one after the other.
 
 What torch's own layers and casts of autocast do is none of them: those are one kernel each, and stay.
+Nor is what reads or makes complex numbers: Inductor calls torch's kernels for it (seen with torch 2.11, 2.13).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.evaluate import REDUCTIONS
-from warpline.rulekit.graph.graph import MOVED, Graph, Node, whole_graph
+from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED, Graph, Node, graph_around
 from warpline.rulekit.graph.pointwise import POINTWISE
 from warpline.rulekit.kernels import is_product
 from warpline.wire.dataflow import DIRECT
@@ -39,8 +40,8 @@ class Passes:
 
 
 def passes(context: Context) -> dict[tuple[str, int], Passes] | None:
-    """The passes of each line. None where the step's operators were not all recorded."""
-    graph = whole_graph(context.profile.facts.dataflow)
+    """The passes of each line that is not compiled. None where the step's operators were not all recorded."""
+    graph = graph_around(context.profile.facts.dataflow)
     return of_graph(graph, context.cost) if graph is not None else None
 
 
@@ -65,7 +66,9 @@ def of_graph(graph: Graph, cost_of: Callable[[str, int], LineCost | None]) -> di
 
 def _is_pass(graph: Graph, node: Node) -> bool:
     site = graph.site(node)
-    return node.name in _PASSES and bool(node.outputs) and site is not None and site.via == DIRECT
+    if node.name not in _PASSES or not node.outputs or site is None or site.via != DIRECT:
+        return False
+    return not any(graph.dtype(value).startswith("complex") for value in (*node.inputs, *node.outputs))
 
 
 def _has_neighbour(graph: Graph, node: Node) -> bool:
@@ -83,7 +86,7 @@ def _has_neighbour(graph: Graph, node: Node) -> bool:
 
 def _waits(graph: Graph, first: Node, second: Node) -> bool:
     """Whether ``second``, which reads what ``first`` makes, also needs a product of that, as a residual sum
-    does: then they cannot be one kernel."""
+    does: then they cannot be one kernel. Compiled code may hold products."""
     seen = set[tuple[int, bool]]()
     waiting = [(value, False) for value in second.inputs]
     while waiting:
@@ -96,7 +99,7 @@ def _waits(graph: Graph, first: Node, second: Node) -> bool:
             if multiplied:
                 return True
             continue
-        multiplied = multiplied or is_product(f"aten::{node.name}")
+        multiplied = multiplied or node.name == COMPILED_CALL or is_product(f"aten::{node.name}")
         waiting += [(one, multiplied) for one in node.inputs]
     return False
 
