@@ -73,6 +73,16 @@ def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> C
     return next((event for event in own if function_at(source, event.line) is function), None)
 
 
+def compiled_again(context: Context, source: Source, function: cst.FunctionDef) -> bool:
+    """Whether torch.compile compiled the function again and again: it is compiled, as far as that goes."""
+    return any(
+        event.kind == "recompile"
+        and event.file == source.path
+        and function_at(source, event.line) is function
+        for event in context.profile.facts.compile_events
+    )
+
+
 def unrolled(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     """Whether a loop of the function, or of one that it calls, turns so often that it should not be compiled:
     torch.compile writes each turn out, and compiles for minutes."""

@@ -1,4 +1,4 @@
-"""Kernels that are launched by hand, in code that would be compiled."""
+"""Why code is not to be compiled: kernels that it launches by hand, and numbers that change in each step."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
+from warpline.rulekit.counted import changing_number
 from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep
@@ -22,7 +23,8 @@ _ACCESS = ("load", "store", "make_block_ptr", "make_tensor_descriptor")
 
 
 def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
-    """Why code with these lines is not to be compiled, because of kernels that it launches itself; else None.
+    """Why code with these lines is not to be compiled, because of kernels that it launches itself or of a
+    number that changes; else None.
 
     Inductor passes a Python float to a Triton kernel in double precision, where Triton's own launch passes it
     in single precision: a kernel may not compile then, or computes in double (seen with torch 2.13). At what
@@ -30,6 +32,20 @@ def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
     stops.
     """
     costs = list(costs)
+    return _counts(context, costs) or _launches(context, costs)
+
+
+def _counts(context: Context, costs: list[LineCost]) -> str | None:
+    number = changing_number(context, costs)
+    if number is None:
+        return None
+    return (
+        f"`{number}` is another whole number in each step, and torch.compile compiles code that reads it "
+        "again for each value: keep it in a tensor (a buffer of the module), or pass it as an argument"
+    )
+
+
+def _launches(context: Context, costs: list[LineCost]) -> str | None:
     places = {cost.place for cost in costs}
     launches = [site for site in context.sites(Triton.KIND) if site.place in places]
     for site in launches:
@@ -68,7 +84,10 @@ def model_uncompilable(context: Context, step: TrainingStep | None) -> str | Non
         for (first, _), (last, _) in spans
         for cost in context.costs_within(step.source.path, first, last)
     ]
-    return uncompilable(context, [line for cost in called for line in below(context, cost)])
+    inside = [line for cost in called for line in below(context, cost)]
+    own = {cost.place for cost in called}  # which the loop runs, not the model
+    counts = _counts(context, [line for line in inside if line.place not in own])
+    return counts or _launches(context, inside)
 
 
 def _without_operator(cost: LineCost) -> bool:

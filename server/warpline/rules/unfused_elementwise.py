@@ -134,6 +134,9 @@ calls is compiled instead, where that runs enough kernels itself.
 A function that gives a Triton kernel a Python float, or launches kernels without an operator of torch's, is
 named without an edit: torch.compile passes the float in double precision, and stops at the other launches.
 
+Code of a module that reads a whole number which changes in each step (`self.updates`) is named without an
+edit, too: it would be compiled again for each value.
+
 A step that differentiates gradients again (`create_graph=True`), which compiled code cannot.
 
 It takes almost no time:
@@ -173,6 +176,7 @@ from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.compiled_reach import (
     breaks_at,
     calls_of,
+    compiled_again,
     in_order,
     reached_ms,
     runs_compiled,
@@ -290,8 +294,8 @@ class UnfusedElementwise(Rule):
             spent = passes_ms(runs)
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
-            if skipped_at(context, source, function) is not None:
-                continue  # it is compiled already, for nothing: graph-break
+            if skipped_at(context, source, function) is not None or compiled_again(context, source, function):
+                continue  # it is compiled already, for nothing: graph-break, recompilation
             step = next((one for one in steps(context) if source.inside(one.backward, function)), None)
             nothing = compiled_for_nothing(context, step)
             if step is not None and nothing is None and is_compiled(context):

@@ -1,7 +1,7 @@
 """Elementwise and reducing operators that the user's own code calls one after the other.
 
 What torch's own layers and casts of autocast do is none of them: those are one kernel each, and stay.
-Nor is what reads or makes complex numbers: Inductor calls torch's kernels for it (seen with torch 2.11, 2.13).
+Nor is what reads or makes complex numbers: Inductor calls torch's kernels for it (seen with torch 2.13).
 """
 
 from __future__ import annotations

@@ -1,0 +1,51 @@
+"""A whole number that each step changes is compiled again for each value, in a module or as a global."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.rulekit import Context
+from warpline.rulekit.counted import changing_number
+
+MODULE = """\
+import torch
+
+class Warmed:
+    def advance(self):
+        {change}  #> cost calls=1
+
+class Model(Warmed, torch.nn.Module):
+    def forward(self, x):
+        return (x.exp() + x.tanh()) * {read}  #> cost calls=1 device_ms=5
+
+model = Model()  #> site module type=__main__.Model
+for {counted} in range(100):
+    loss = model(x)  #> cost calls=1
+    model.advance()  #> cost calls=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "read", "counted", "found"),
+    [
+        ("self.seen += 1", "self.seen", "_", "seen"),
+        ("self.seen = self.seen + 2", "(self.seen / 9)", "_", "seen"),
+        ("self.rate *= 0.9", "self.rate", "_", None),  # not a whole number
+        ("self.seen += 1", "self.rate", "_", None),  # not read there
+        ("self.rate = 2", "now", "now", "now"),
+    ],
+)
+def test_of_a_module(change: str, read: str, counted: str, found: str | None) -> None:
+    example = read_example(MODULE.format(change=change, read=read, counted=counted))
+    context = Context(example.profile, texts(example))
+    assert changing_number(context, [one for one in context.profile.lines if one.device_ms]) == found
+
+
+def test_of_an_object_that_is_no_module() -> None:
+    code = MODULE.format(change="self.seen += 1", read="self.seen", counted="_")
+    example = read_example(
+        code.replace("Warmed, torch.nn.Module", "Warmed").replace("__main__.Model", "Linear")
+    )
+    context = Context(example.profile, texts(example))
+    assert changing_number(context, [one for one in context.profile.lines if one.device_ms]) is None
