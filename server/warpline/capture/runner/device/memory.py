@@ -12,14 +12,16 @@ from . import kinds
 class MemoryWatch:
     def __init__(self, torch: ModuleType) -> None:
         self.torch = torch
-        self.before = 0
+        self.before = self.pages = 0
+        self.pages_a_step: float | None = None  # that were touched for the first time, in the window
 
     def start(self) -> None:
         """Note the memory in use at the window's start."""
-        self.before = self.now()
+        self.before, self.pages = self.now(), new_pages()
 
     def stop(self, steps: int) -> Memory:
         """The peak in bytes, and the growth a step over ``steps`` steps."""
+        self.pages_a_step = (new_pages() - self.pages) / max(1, steps)
         after, device = self.now(), kinds.used(self.torch)
         found = Memory(
             peak_bytes=device.peak_bytes(),
@@ -31,3 +33,12 @@ class MemoryWatch:
     def now(self) -> int:
         """Bytes allocated on the device; without one, the process's resident bytes."""
         return kinds.used(self.torch).allocated_bytes()
+
+
+def new_pages() -> int:
+    """Pages of memory that this process has touched for the first time; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

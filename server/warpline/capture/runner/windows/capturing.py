@@ -13,6 +13,7 @@ from ..device import kinds
 from . import lengths
 from .prefill import Prefill
 from .queued import Queued
+from .reserve import Reserve, is_missed
 from .saving import save, stop
 from .stages import Stage, progress_text
 
@@ -50,6 +51,10 @@ class Capture(Stage):
         session.pipe.progress(CAPTURING, self._before(), session.windows.captured, "starting the profiler")
         # Only the thread that started a recording of one thread can end it.
         self.all_threads = self.all_threads or self.session.steps.moves
+        pages = session.observers.memory.pages_a_step
+        on_cpu = not kinds.used(session.torch).accelerated
+        if on_cpu and pages is not None and is_missed(pages, session.step_ns):
+            session.recorder.reserve = session.recorder.reserve or Reserve()
         if session.windows.rehearse and not self.weighed and not self.before:
             session.recorder.start(self.all_threads)
             return

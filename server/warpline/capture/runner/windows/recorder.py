@@ -26,6 +26,7 @@ from .calibration import library_record_ns, line_record_ns
 from .noise import Quiet, without_complaint
 from .operatorcost import OperatorCost
 from .recording import Recording
+from .reserve import Reserve
 
 if TYPE_CHECKING:
     from ..control import Control
@@ -64,6 +65,7 @@ class Recorder:
         self.line_marks: LineMarks | None = None
         self.operator_cost = OperatorCost(torch)
         self.recording = Recording(False)  # until ``start``
+        self.reserve: Reserve | None = None  # memory for it, where the script needs none but what it has
         self.few_steps = False  # none is left for another capture, if this one does not hold
         self.events = False  # the next recording also keeps when operators began, which costs more
         self.saved = False  # its trace was written
@@ -152,6 +154,8 @@ class Recorder:
         # We must not initialize a device; but a script captured as a whole may still do so.
         device = kinds.used(self.torch).accelerated or self.control.purpose is Purpose.WHOLE
         self.recording = Recording(device, all_threads, self.events)
+        if self.reserve is not None:
+            self.reserve.take()
         with without_complaint():
             self.recording.prepare()
         self.recording.start()
@@ -191,6 +195,8 @@ class Recorder:
         self.engine_threads.remove()
         self.recording.stop()
         self.quiet.stop()
+        if self.reserve is not None:
+            self.reserve.give_back()
 
     def discard(self) -> None:
         """End this capture; nothing of it is kept in memory."""
