@@ -87,6 +87,7 @@ QUESTIONS = (
                 "cat",
                 "loop",
                 "recurrent",
+                "embedding",
                 "channels_last",
                 "compiled",
             }
@@ -148,6 +149,8 @@ QUESTIONS = (
         Question("recurrent", (Tensor((4, 6)), Tensor((gates * 8, 8))), (layer, "5"), backward=True)
         for layer, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))
     ),
+    Question("loop", (Tensor(()), Tensor((), "double")), ("add", "6"), backward=True),
+    *(Question("embedding", (Tensor((50, 8)),), (name, "2", "5"), backward=True) for name in ("SGD", "Adam")),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),
     Question("gelu", (Tensor((4,), "no such type"),)),

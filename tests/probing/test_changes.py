@@ -209,6 +209,28 @@ def test_a_loop_is_asked_about_call_by_call() -> None:
     assert not questions(run(*body, calls("sort", (4, 16), ms=3.0)), change)
 
 
+def test_a_loop_s_pieces_of_different_sizes_and_of_single_numbers() -> None:
+    def calls(name: str, *shapes: tuple[int, ...], count: float) -> Op:
+        return replace(op(name, *shapes), count=count)
+
+    body = *(calls("mean", (size, 8), count=5.0) for size in (3, 4, 5, 6)), calls("relu", (), count=20.0)
+    found = questions(run(*body), Replace("loop", (PLACE,), OTHERWISE, ("20",)))
+    assert [one.tensors[0].shape for one in found] == [(3, 8), (4, 8), (5, 8), (6, 8), ()]
+
+
+@pytest.mark.parametrize(("kind", "host"), [("cpu", 0.6), ("cuda", 1.0)])
+def test_a_sparse_gradient_leaves_what_its_trial_says_of_each_share(kind: str, host: float) -> None:
+    words = ("SGD", "2", "512", "90000", "64")
+    change = Replace("embedding", (PLACE,), OTHERWISE, words, (0.5,))
+    found = run(op("embedding", (90000, 64)), kind=kind)
+    (asked,) = questions(found, change)
+    assert asked == Question("embedding", (Tensor((90000, 64)),), ("SGD", "2", "512"), backward=True)
+    left = Scale((PLACE,), pytest.approx(0.6), pytest.approx(host), apart=True)
+    assert informed(found, change, {asked: answered(asked, 0.2)}) == (Together((left,)), True)
+    large = replace(change, options=("SGD", "2", "512", "9000000", "64"))
+    assert not questions(found, large), "several of that size may not fit"
+
+
 def test_complex_numbers_of_double_precision_are_asked_about() -> None:
     spectrum = Op("aten::_fft_c2r", "forward", 1.0, 9.0, 9.0, ((64, 129),), ("c10::complex<double>",))
     phase = Op("aten::sin", "forward", 1.0, 0.1, 0.1, ((129,),), ("double",))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
-from warpline.model.change import Change, Scale, Together
+from warpline.model.change import Change, Replace, Scale, Together
 from warpline.model.report import Finding
 
 TWO = """\
@@ -46,8 +46,8 @@ false = h[:, None] * tail(wrong)
 
 
 def parts(change: Change | None) -> list[Scale]:
-    assert isinstance(change, Together)
-    return [one for one in change.changes if isinstance(one, Scale)]
+    assert isinstance(change, Replace) and isinstance(change.otherwise, Together)
+    return [one for one in change.otherwise.changes if isinstance(one, Scale)]
 
 
 def found(code: str) -> list[tuple[Finding, Change | None]]:
@@ -66,6 +66,28 @@ def test_two_tables_and_three_lines() -> None:
         assert {each.places[0][1] for each in parts(change)} == {8, 9, 10, 14}
         assert all(each.apart and each.host == each.device for each in parts(change))
         assert sum(each.value for each in one.evidence if each.unit == "ms") == pytest.approx(12.0)
+
+
+def test_adding_the_rows_goes_with_the_fill() -> None:
+    """The dense gradient's rows are added one by one; a sparse one has them as they are."""
+    adding = "embedding_dense_backward phase=backward shapes=[[512,64],[512]] device_ms="
+    code = TWO.format(last=LAST.format(many=5)).replace(adding + "0", adding + "2")
+    (_, change), _ = found(code.replace("device_ms=5 backward_ms=5", "device_ms=7 backward_ms=7"))
+    assert isinstance(change, Replace)
+    assert dict(zip(change.places, change.shares, strict=True))["/example/train.py", 8] == 0.5
+    assert change.options == ("SGD", "2", "896", "90000", "64"), "two look-ups in each table"
+
+
+def test_tables_with_one_setting_are_one_finding() -> None:
+    """One edit makes both sparse: the gain is that of both."""
+    code = TWO.format(last=LAST.format(many=5)).replace(
+        "head = torch.nn.Embedding(90000, 64)  #> site",
+        "head, tail = torch.nn.Embedding(90000, 64), torch.nn.Embedding(90000, 64)\n#^ site",
+    )
+    ((one, change),) = found(code.replace("\ntail = torch.nn.Embedding(90000, 64)  #> site", "\n#^ site"))
+    assert isinstance(change, Together) and len(change.changes) == 2
+    assert "The same setting is that of 2 tables: 24.0 ms in all." in one.message
+    assert one.evidence[-1].value == pytest.approx(24.0)
 
 
 def test_two_tables_and_two_lines() -> None:

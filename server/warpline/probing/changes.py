@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from warpline.devices import can
-from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Together
+from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Scale, Together
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import compiled, inputs, layouts, optimizers
 from warpline.wire.probing import COMPILED, NOT_COMPILING, Answer, Probed, Question
@@ -26,12 +26,13 @@ _READERS: dict[str, inputs.Reader] = {
     "convolution": inputs.convolved,
     "loop": inputs.looped,
     "recurrent": inputs.recurrent,
+    "embedding": inputs.looked_up,
 }
 #: Tried on what the operators themselves did. The other kinds are tried in one usual spelling, and what is
 #: written may cost more than that, or less.
 _AS_RECORDED = frozenset({
     "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "optimizer",
-    "recurrent", "channels_last", COMPILED,
+    "recurrent", "channels_last", "embedding", COMPILED,
 })  # fmt: skip
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
 _SPELLED = 4.0
@@ -70,6 +71,8 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         device, host = left
         if change.by == "loop":  # one call takes the host as long, however many rounds it replaces
             host *= min(1.0, inputs.MOST_ROUNDS / int(change.options[0]))
+        if change.by == "embedding":  # other findings are about other tables of these lines
+            return _apart(change, device, can(profile.manifest.device.kind, "kernels")), True
         dearer = _dearer(profile, change, asked, answers)
         device, host = device / dearer, host / max(1.0, dearer)
         return Fuse(change.places, keep=device, keep_host=host, shares=change.shares), True
@@ -85,6 +88,13 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         if spent and known >= inputs.COVERED * spent:
             return replace(change, tried=tuple(tried.items())), True
     return change, False
+
+
+def _apart(change: Replace, left: float, on_device: bool) -> Together:
+    """``left`` of each line's share. On a device the host's time stays."""
+    parts = zip(change.places, change.shares, strict=True)
+    shares = [(place, 1 - share * (1 - min(1.0, left))) for place, share in parts]
+    return Together(tuple(Scale((place,), of, 1.0 if on_device else of, apart=True) for place, of in shares))
 
 
 def compiling_s(profile: Profile, change: Change, answers: Answers) -> float:

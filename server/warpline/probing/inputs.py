@@ -29,6 +29,8 @@ PIECES = frozenset({
 #: (1,024), and what is launched beyond that would be timed at the host's pace.
 MOST_ROUNDS = 100
 _MATRIX = 2  # dimensions
+#: Of an embedding's table: a trial has several such tensors.
+MOST_NUMBERS = 1 << 26
 #: Answers have to cover this share of the time that they are about; the rest counts like them.
 COVERED = figures.bound("probed-share")
 
@@ -47,6 +49,12 @@ def tensor(op: Op, at: int, dtypes: Collection[str] = REAL) -> Tensor | None:
         return None
     strides = op.strides[at] if at < len(op.strides) else ()
     return Tensor(op.shapes[at], op.dtypes[at], strides if len(strides) == len(op.shapes[at]) else ())
+
+
+def piece(op: Op, at: int) -> Tensor | None:
+    """The same, or a tensor of a single number and no dimension, as a reduction of a piece gives."""
+    alone = op.dtypes[at : at + 1] and op.dtypes[at] in REAL and op.shapes[at : at + 1] == ((),)
+    return Tensor((), op.dtypes[at]) if alone else tensor(op, at)
 
 
 def forward(costs: Iterable[LineCost]) -> list[Op]:
@@ -247,12 +255,16 @@ def looped(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted
     rounds, known, whole = int(options[0]), 0.0, 0.0
     found: dict[tuple[tuple[Tensor, ...], str], float] = {}
     backward = differentiated(costs)
-    for op in forward(costs):
+    calls = [op for op in forward(costs) if op.outer and op.name.removeprefix("aten::") not in PIECES]
+    often: dict[str, float] = {}
+    for op in calls:  # pieces of different sizes together
+        often[op.name] = often.get(op.name, 0.0) + op.count
+    for op in calls:
         name = op.name.removeprefix("aten::")
-        if not op.outer or name in PIECES or op.count < rounds / 2:
+        if often[op.name] < rounds / 2:
             continue
         whole += op.cpu_ms
-        tensors = tuple(one for at in range(2) if (one := tensor(op, at)) is not None)
+        tensors = tuple(one for at in range(2) if (one := piece(op, at)) is not None)
         if name in LOOPED and tensors:
             known += op.cpu_ms
             found[tensors, name] = found.get((tensors, name), 0.0) + op.cpu_ms
@@ -274,6 +286,13 @@ def recurrent(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weigh
         if op.name.endswith("_cell") and len(pairs) > 2 and given[0] is pairs[0]:
             return [(Question(by, (given[0], pairs[-1]), words, backward), 1.0)]
     return []
+
+
+def looked_up(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """Options: the optimizer, the look-ups of a step and the rows of each, the table's two sizes."""
+    *words, rows, columns = options
+    table = Tensor((int(rows), int(columns)))
+    return [(Question(by, (table,), tuple(words), True), 1.0)] if prod(table.shape) <= MOST_NUMBERS else []
 
 
 def odd(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:

@@ -35,6 +35,7 @@ class Table:
     read: float  # rows a step, those read twice counted twice
     filled: float
     by: str
+    calls: float = 1.0  # look-ups a step
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,9 +66,10 @@ def tables(context: Context) -> Iterator[Table]:
             filling = sum(
                 other.device_ms
                 for other in cost.ops
-                if other.phase == "backward" and other.shapes and other.shapes[0] == (rows, columns)
+                if (other.phase == "backward" and other.shapes and other.shapes[0] == (rows, columns))
+                or other in adding
             )
-            yield Table(cost, rows, columns, read, share_of(filling, cost), op.name)
+            yield Table(cost, rows, columns, read, share_of(filling, cost), op.name, op.count)
 
 
 def _used_otherwise(context: Context, rows: int, columns: int) -> bool:

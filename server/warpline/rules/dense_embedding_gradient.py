@@ -129,10 +129,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from warpline.model.change import Together
+from warpline.model.change import Replace, Together
 from warpline.model.costs import bound
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
@@ -140,6 +141,7 @@ from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.embeddings import MOST_READ, Table, share_of, tables
 from warpline.rulekit.holders import argument, holder
+from warpline.rulekit.message import message, ms
 from warpline.rulekit.saving import leaving
 from warpline.wire.run import Site
 from warpline.wire.sites import Module, Optimizer, facts_of
@@ -157,6 +159,13 @@ class DenseEmbeddingGradient(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
+        settings: dict[tuple[str, int], list[Draft]] = {}
+        for draft in self._drafts(context):
+            settings.setdefault(draft.place, []).append(draft)
+        for drafts in settings.values():
+            yield _of_all(drafts)
+
+    def _drafts(self, context: Context) -> Iterator[Draft]:
         for looked_up in _together(context, tables(context)):
             table = looked_up[0]
             modules = max(1, len(_made(context, table)))
@@ -168,6 +177,23 @@ class DenseEmbeddingGradient(Rule):
                 yield from drafts
                 if drafts:
                     break
+
+
+def _of_all(drafts: list[Draft]) -> Draft:
+    """Tables with one and the same setting become sparse by one edit."""
+    most = max(drafts, key=lambda draft: draft.cost_ms or 0.0)
+    if len(drafts) == 1:
+        return most
+    spent = sum(draft.cost_ms or 0.0 for draft in drafts)
+    said = {"tables": count("tables", len(drafts), "tables"), "all": ms("all these tables", spent)}
+    return replace(
+        most,
+        message=most.message + message(" The same setting is that of {tables} tables: {all} in all.", said),
+        evidence=(*most.evidence, *said.values()),
+        cost_ms=spent,
+        saving_ms=sum(draft.saving_ms for draft in drafts),
+        change=Together(tuple(draft.change for draft in drafts if draft.change is not None)),
+    )
 
 
 def _together(context: Context, found: Iterable[Table]) -> Iterable[list[Table]]:
@@ -205,7 +231,12 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
             return
     elif kind not in _SAME_RESULT:
         return
+    calls = max(1, round(sum(one.calls for one in looked_up) / many))
     saved = {at: part * (1 - read / table.rows) / many for at, part in parts.items()}
+    # Where the sparse update was not tried, this is a bound.
+    change = Together(tuple(leaving(context, at, 1 - share, apart=True) for at, share in saved.items()))
+    asked = (kind, str(calls), str(round(read / calls)), str(table.rows), str(table.columns))
+    shares = tuple(part / many for part in parts.values())
     found: list[Site | None] = [*modules]
     for made in found or [None]:
         held = holder(made, "sparse") if made is not None else None
@@ -221,10 +252,9 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
             cause=max((cost.place for cost in costs), key=lambda at: _spent(context, parts, at)),
             cost_ms=spent,
             saving_ms=spent * (1 - read / table.rows),
-            # The sparse update itself was not timed, so this is a bound.
-            change=Together(
-                tuple(leaving(context, at, 1 - share, apart=True) for at, share in saved.items())
-            ),
+            change=change
+            if table.by != "aten::embedding"
+            else Replace("embedding", tuple(parts), change, asked, shares),
             fixes=[partial(_fix, context, table, made, site, kind)],
         )
 
