@@ -42,6 +42,21 @@ def test_an_op_s_own_time_leaves_out_what_it_calls(tmp_path: Path) -> None:
     assert closed(profile) == approx(1.0)
 
 
+def test_python_around_a_recomputed_forward_goes_with_it(tmp_path: Path) -> None:
+    run = cpu_run(tmp_path, 1000)
+    run.line(0, 10)
+    run.op("aten::relu", 10, 100, seq=7)
+    run.line(120, 11)
+    run.op("autograd::engine::evaluate_function: ReluBackward0", 200, 400, seq=7, fwd=1)
+    run.op("ReluBackward0", 210, 380, seq=7, fwd=1)
+    run.mark("warpline.recompute", 220, 300)
+    run.op("aten::relu", 300, 100, seq=0)
+    run.op("aten::threshold_backward", 530, 50)
+    line = at_line(run.profile(), 10)
+    assert line.recompute_ms == approx(0.1 + 0.23)
+    assert line.backward_ms == approx(0.02 + 0.05)
+
+
 def test_all_figures_are_brought_to_the_unprofiled_step(tmp_path: Path) -> None:
     """No records to blame, so the slowdown is shared in proportion."""
     run = cpu_run(tmp_path, 1000, timed_us=500)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.simulate.machine import FILE, GAP, Machine, places, run, simulation, trace
 from warpline.model.change import Scale
-from warpline.simulate.calibrate import delays
+from warpline.simulate.calibrate import delays, with_nodes
 from warpline.simulate.simulation import Simulation
 from warpline.simulate.timeline import timeline_of
 
@@ -192,3 +193,23 @@ def test_what_is_gained_at_most_is_a_bound_unless_it_is_nothing() -> None:
     told = [after and (after.basis, after.step_ms) for after in most.values()]
     known = [after and after.step_ms for after in map(found.predict, most)]
     assert told == [("bound", known[0]), ("simulated", known[1])]
+
+
+def test_what_autograd_does_between_two_nodes_is_the_second_one_s() -> None:
+    """On a CPU, where the line that asks for the backward pass has it otherwise."""
+
+    def program(machine: Machine) -> None:
+        machine.op(10, "aten::relu", 20)
+        for line in (11, 12):
+            machine.work(20, 5)
+            machine.op(line, "aten::threshold_backward", 20)
+        machine.work(20, 5)
+
+    recorded = trace(*run(program, on_gpu=False))
+    placed = places(recorded)
+    line = timeline_of(recorded, placed)
+    backward = np.isin(line.place, [placed.lines.index((FILE, at)) for at in (11, 12)]) & (line.op >= 0)
+    found = with_nodes(replace(line, backward=backward))
+    spent = np.bincount(found.place, found.host_ns, len(placed.lines)) / line.steps / 1e3
+    by_line = {at: round(float(spent[placed.lines.index((FILE, at))])) for at in (11, 12, 20)}
+    assert by_line == {11: 20, 12: 25, 20: 10}

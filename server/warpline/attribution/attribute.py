@@ -19,7 +19,7 @@ from warpline.attribution.memory import LineMemory, memory_by_line
 from warpline.attribution.notes import notes
 from warpline.attribution.ops import op_table
 from warpline.attribution.peaks import peaks_of
-from warpline.attribution.place import PHASES
+from warpline.attribution.place import PHASES, own_phase
 from warpline.attribution.roofline import given_to_triton, roofline
 from warpline.attribution.scene import Located, Scene, locate, scene
 from warpline.attribution.shares import group_table
@@ -98,7 +98,7 @@ def _device(at: Scene, accounted: Account) -> dict[str, Floats]:
         launched = of.weight * at.inside(kernels.start_ns[of.kernel], kernels.end_ns[of.kernel])
     else:
         host = at.trace.host
-        line, phase, ms = at.placed.line, at.placed.phase, accounted.op_ms
+        line, phase, ms = at.placed.line, own_phase(at.trace, at.placed.phase), accounted.op_ms
         kind = np.full(len(host), -1)
         calls_others = np.zeros(len(host), bool)
         calls_others[host.parent[host.parent >= 0]] = True

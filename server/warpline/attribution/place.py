@@ -168,6 +168,18 @@ def _forward_ops(trace: Trace, nodes: Ints, number: Ints, forward: Ints) -> Ints
     return np.where(met, maker, -1)
 
 
+def own_phase(trace: Trace, phase: Ints) -> Ints:
+    """``phase``, for the own time of each event: that of a node which runs a forward pass again is Python's
+    around the operators of that pass, and goes with it."""
+    host, marks = trace.host, trace.marks
+    ours = np.flatnonzero(trace.names.mask(RECOMPUTE_MARK)[marks.name])
+    spans = (host.thread, host.start_ns, host.end_ns)
+    inside = nest.covering(spans, host.parent, marks.thread[ours], marks.start_ns[ours])
+    found: Ints = phase.copy()
+    found[inside[inside >= 0]] = RECOMPUTE
+    return found
+
+
 def _follow(own: Ints, origin: Ints) -> Ints:
     """Lines at the end of each chain of origins. Origins are earlier in time, so each chain ends."""
     last = np.where(origin >= 0, origin, np.arange(len(own)))

@@ -59,7 +59,8 @@ class Simulation:
             collecting = pauses.pauses(trace, timeline)
             working = calibrate.evened(replace(timeline, host_ns=timeline.host_ns - collecting))
             timeline = calibrate.evened(timeline)
-        self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
+        timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
+        self._timeline = calibrate.with_nodes(timeline)
         self._changed = Changed(places, self._rates, trace.names, compiled.launch_ns(self._timeline))
         self._feed = loading.present_feed(self._timeline, trace.facts, self.step_ns, window)
         quickest = None
