@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -100,3 +102,59 @@ def test_on_a_cpu_the_process_grows_by_what_the_steps_keep(growth: int, kept: in
     example = read_example(ON_A_CPU.format(growth=growth, kept=kept))
     found = list(GraphKeptAlive().find(Context(example.profile, texts(example))))
     assert [draft.line for draft in found] == lines
+
+
+HOOK = """\
+#> memory growth_bytes_per_step=25165824 peak_bytes=10000000000
+class Drift:
+    def listen(self, module, inputs, output):
+        self.heard.append(output.detach())  #> cost calls=1
+
+model.squeeze.register_forward_hook(Drift().listen)
+for rows in survey:  #> cost calls=1
+    codes = model(rows)  #> cost calls=1 device_ms=20 kept_bytes=25165824
+"""
+CHART = """\
+#> memory growth_bytes_per_step=50331648 peak_bytes=10000000000
+class Chart:
+    def __call__(self, **points):
+        for name, point in points.items():  #> cost calls=3
+            self.curves[name].append(point)  #> cost calls=2
+
+for rows in survey:  #> cost calls=1
+    guess = model(rows)  #> cost calls=1 device_ms=20 nodes=40 kept_bytes=25165824
+    chart({given})  #> cost calls=1 {nodes}
+"""
+
+
+def called(code: str, function: str, line: int) -> Context:
+    """The run of ``code``, in which the statement on the last line that has a cost calls ``function``."""
+    example = read_example(code)
+    name = function.rpartition(".")[2]
+    first = next(n for n, text in enumerate(example.text.split("\n"), 1) if f"def {name}(" in text)
+    lines = [
+        replace(cost, function=function)
+        if first < cost.line <= first + 2
+        else replace(cost, called=((cost.file, function),) if cost.line == line else ())
+        for cost in example.profile.lines
+    ]
+    return Context(replace(example.profile, lines=tuple(lines)), texts(example))
+
+
+def test_a_hook_keeps_what_torch_gives_it() -> None:
+    context = called(HOOK, "Drift.listen", 7)
+    (draft,) = MemoryGrowth().find(context)
+    assert (draft.line, draft.cause.line) == (3, 7)
+
+
+@pytest.mark.parametrize(
+    ("given", "lines"),
+    [
+        ("spread=spread(guess), best=guess.amax()", [4]),
+        ("spread=spread(guess), step=1", []),  # `detach` of a number fails
+        ("spread=guess.std().item()", []),
+    ],
+)
+def test_an_object_that_is_called_keeps_all_that_it_is_given(given: str, lines: list[int]) -> None:
+    context = called(CHART.format(given=given, nodes="nodes=4"), "Chart.__call__", 8)
+    assert [draft.line for draft in GraphKeptAlive().find(context)] == lines

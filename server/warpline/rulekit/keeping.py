@@ -168,6 +168,8 @@ def _is_made(context: Context, source: Source, value: cst.BaseExpression, graph:
     if isinstance(value, cst.Name):
         return _made(context, source, value, _DEPTH, graph)
     if isinstance(value, cst.Call):
+        if not graph and isinstance(value.func, cst.Attribute) and value.func.attr.value == "detach":
+            return _is_made(context, source, value.func.value, graph)  # it shares the storage
         return not _parted(source, value) and _ran(context, source, value, graph)
     # `0.9 * mean + 0.1 * loss`: that its line adds to autograd's graph says that the result has one, unless
     # what was added is read off, as in `0.9 * mean + 0.1 * criterion(scores, labels).item()`.
@@ -343,6 +345,10 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
         )
     if function is None or depth == 0:
         return False
+    wanted = _looped(source, function, name.value)
+    star = function.params.star_kwarg
+    if star is not None and star.name.value == wanted:
+        return _all_given(context, source, function, depth - 1, graph)
     names = [param.name.value for param in function.params.params]
     if name.value not in names:
         return False
@@ -354,16 +360,54 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
         for call in other.calls(cost.line, function.name.value) if cost.calls >= 0.5 else ():
             called = True
             given = other.argument(call, name.value, position)
-            value = given.value if given is not None else None
-            if isinstance(value, cst.Name) and _made(context, other, value, depth - 1, graph):
+            if given is not None and _gives(context, other, given.value, depth - 1, graph):
                 return True
-            if (
-                isinstance(value, cst.Call)
-                and not _parted(other, value)
-                and _ran(context, other, value, graph)
-            ):
-                return True  # `meter.update(entropy(scores))`
     return not called and not graph  # a hook: torch calls it with tensors
+
+
+def _calling(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
+    """Lines that called the function in the captured steps, by whatever name."""
+    first, last = (line for line, _ in source.span(function))
+    own = {(cost.file, cost.function) for cost in context.costs_within(source.path, first + 1, last)}
+    name = function.name.value
+    own = {one for one in own if one[1].rpartition(".")[2] == name}
+    return [cost for cost in context.profile.lines if own & set(cost.called)]
+
+
+def _all_given(context: Context, source: Source, function: cst.FunctionDef, depth: int, graph: bool) -> bool:
+    """Whether a step computes all that is passed by other names than the function's own (``**points``); also
+    where an object is called as a function."""
+    own = {param.name.value for param in (*function.params.params, *function.params.kwonly_params)}
+    for cost in _calling(context, source, function):
+        other = context.source(cost.file)
+        named = [
+            [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value not in own]
+            for call in other.calls(cost.line)
+            if function.name.value in (called_name(call), "__call__")
+        ]
+        values = max(named, key=len, default=[])
+        if values and all(_gives(context, other, value, depth, graph) for value in values):
+            return True
+    return False
+
+
+def _gives(context: Context, source: Source, value: cst.BaseExpression, depth: int, graph: bool) -> bool:
+    """Whether a step computes what a call passes on, as in `meter.update(entropy(scores))`."""
+    if isinstance(value, cst.Name):
+        return _made(context, source, value, depth, graph)
+    return isinstance(value, cst.Call) and not _parted(source, value) and _ran(context, source, value, graph)
+
+
+def _looped(source: Source, function: cst.FunctionDef, name: str) -> str:
+    """``points`` for the ``point`` of ``for key, point in points.items()``; else the name itself."""
+    for loop in source.nodes(cst.For, within=function):
+        last = list(_parts(loop.target))[-1]
+        over = loop.iter.func if isinstance(loop.iter, cst.Call) else None
+        if not (isinstance(last, cst.Name) and last.value == name and isinstance(over, cst.Attribute)):
+            continue
+        if over.attr.value in ("items", "values") and isinstance(over.value, cst.Name):
+            return over.value.value
+    return name
 
 
 def _ran(context: Context, source: Source, node: cst.CSTNode, graph: bool) -> bool:
