@@ -218,6 +218,26 @@ def smoothed_by_a_sum() -> Any:
     return (LOGITS.logsumexp(1) - LOGITS.sum(1) * 0.2 / 9 - picked * 0.8).mean()
 
 
+def smoothed_surprise() -> Any:
+    target = F.one_hot(CLASSES, 9).to(LOGITS.dtype) * 0.9 + 0.1 / 9
+    return torch.mean(torch.sum(target * (LOGITS.logsumexp(-1, keepdim=True) - LOGITS), dim=-1))
+
+
+def surprise_by_hand() -> Any:
+    centred = LOGITS - LOGITS.amax(-1, keepdim=True)
+    surprise = centred.exp().sum(-1, keepdim=True).log() - centred
+    return surprise[torch.arange(12), CLASSES].mean()
+
+
+def normaliser_less_one_hot_product() -> Any:
+    return (LOGITS.logsumexp(-1) - (F.one_hot(CLASSES, 9) * LOGITS).sum(-1)).mean()
+
+
+def normaliser_less_smoothed_product() -> Any:
+    hot = (torch.arange(9) == CLASSES[:, None]).float()
+    return (LOGITS.logsumexp(-1) - torch.einsum("bc,bc->b", hot * 0.8 + 0.2 / 9, LOGITS)).sum() / 12
+
+
 def own_pair_by_hand() -> Any:
     likeness = X[0] @ Y[0].t()
     likeness = likeness - likeness.amax(dim=1, keepdim=True).detach()
@@ -317,6 +337,10 @@ def masked_square() -> Any:
         (normaliser_less_first_of_picked, "F.cross_entropy"),
         (smoothed_and_centred, "F.cross_entropy"),
         (smoothed_by_a_sum, "F.cross_entropy"),
+        (smoothed_surprise, "F.cross_entropy"),
+        (surprise_by_hand, "F.cross_entropy"),
+        (normaliser_less_one_hot_product, "F.cross_entropy"),
+        (normaliser_less_smoothed_product, "F.cross_entropy"),
         (own_pair_by_hand, "F.cross_entropy"),
         (logsumexp_less_scores, "F.cross_entropy"),
         (picked_share, "F.cross_entropy"),
@@ -504,5 +528,9 @@ def test_scores_that_are_not_one_in_all_are_no_cross_entropy() -> None:
     def of_others() -> Any:
         return (LOGITS.logsumexp(1) - 0.9 * picked - 0.1 * LOGITS.mean(1)).mean()
 
-    for act in (weighted, smoothed_too_far, of_nothing_picked, of_others):
+    def weighed_too_much() -> Any:
+        hot = F.one_hot(CLASSES, 9).float() + 0.1
+        return (LOGITS.logsumexp(1) - (hot * LOGITS).sum(1)).mean()
+
+    for act in (weighted, smoothed_too_far, of_nothing_picked, of_others, weighed_too_much):
         assert "F.cross_entropy" not in calls(act), act.__name__

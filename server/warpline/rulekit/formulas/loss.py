@@ -40,43 +40,45 @@ def loss(term: Term) -> Loss | None:
         return None
     constant, inner = factors(without_casts(rest[0].args[0]))
     options = ('reduction="sum"',) if rest[0].op == "sum" else ()
-    found = _negative(inner) if constant * sign == -1 else None
+    found = _picked(inner, constant * sign) if abs(constant) == 1 else None
     found = found or _error(without_casts(rest[0].args[0]), sign)
     return replace(found, options=found.options + options) if found else None
 
 
-def _cross_entropy(logs: Term, target: Term | None, smoothing: Term | None = None) -> Loss | None:
-    """The loss of log probabilities, if ``logs`` are such."""
-    found = _log_softmax_of(logs)
+def _cross_entropy(
+    logs: Term, target: Term | None, smoothing: Term | None = None, sign: float = -1
+) -> Loss | None:
+    """The loss of log probabilities, if ``sign`` times ``logs`` are minus such."""
+    found = _log_softmax_of(logs) if sign < 0 else _surprise_of(logs)
     if found is None or target is None:
         return None
     scores, dim = found
     return Loss("Cross entropy", "cross_entropy", (scores, target), (), smoothing, dim == -1)
 
 
-def _negative(inner: list[Term]) -> Loss | None:
-    """Cross entropies: minus the mean of log probabilities."""
+def _picked(inner: list[Term], sign: float) -> Loss | None:
+    """Cross entropies: ``sign`` times the mean of log probabilities of classes, or of their negatives."""
     if len(inner) != 1:
         return None
     term = inner[0]
     while term.op in ("squeeze", "view", "flatten"):
         term = term.args[0]
     if term.op == "index" and len(term.args) == 3 and term.args[1].op == "arange":
-        return _cross_entropy(term.args[0], term.args[2])
+        return _cross_entropy(term.args[0], term.args[2], sign=sign)
     if term.op == "gather" and term.args[1].number in (1, -1):
-        return _cross_entropy(term.args[0], _column_of(term.args[2]))
+        return _cross_entropy(term.args[0], _column_of(term.args[2]), sign=sign)
     if term.op == "sum" and term.value[0] in ((1,), (-1,)):
-        return _one_hot(term.args[0])
+        return _one_hot(term.args[0], sign)
     return None
 
 
-def _one_hot(term: Term) -> Loss | None:
+def _one_hot(term: Term, sign: float) -> Loss | None:
     """``(one_hot(y) * log_softmax(x)).sum(1)``, also with smoothed labels."""
     if term.op != "mul":
         return None
     for mask, logs in (term.args, term.args[::-1]):
         hot, smoothing = _smoothed(mask) or (without_casts(mask), None)
-        found = _cross_entropy(logs, hot.args[0], smoothing) if hot.op == "one_hot" else None
+        found = _cross_entropy(logs, hot.args[0], smoothing, sign) if hot.op == "one_hot" else None
         if found is not None:
             return replace(found, words=("one_hot", *(["smooth"] if smoothing else [])))
     return None
@@ -145,10 +147,21 @@ def _log_softmax_of(term: Term) -> tuple[Term, int] | None:
         return (term.args[0], term.value) if term.op == "softmax" and term.value in (1, -1) else None
     if term.op == "log_softmax" and term.value in (1, -1):
         return term.args[0], term.value
-    if term.op == "sub" and term.args[1].op == "logsumexp" and term.args[1].args[0] is term.args[0]:
-        dims, kept = term.args[1].value
-        return (term.args[0], dims[0]) if kept and dims in ((1,), (-1,)) else None
-    return None
+    return _less(*term.args) if term.op == "sub" else None
+
+
+def _surprise_of(term: Term) -> tuple[Term, int] | None:
+    """``x`` of ``logsumexp(x) - x`` in the same way."""
+    term = without_casts(term)
+    return _less(*term.args[::-1]) if term.op == "sub" else None
+
+
+def _less(scores: Term, whole: Term) -> tuple[Term, int] | None:
+    """The scores and their dimension with the classes, if ``whole`` is what a softmax of them divides by."""
+    if whole.op != "logsumexp" or whole.args[0] is not scores:
+        return None
+    dims, kept = whole.value
+    return (scores, dims[0]) if kept and dims in ((1,), (-1,)) else None
 
 
 def _unguarded(term: Term) -> Term:

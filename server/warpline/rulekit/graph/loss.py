@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warpline.rulekit.graph.errors import FAR, ON_ERRORS, SUMS, TOLERANCE, added_up, errors
-from warpline.rulekit.graph.evaluate import CONSTANTS, dims_of, only_guards
+from warpline.rulekit.graph.evaluate import CONSTANTS, Evaluation, dims_of, only_guards
 from warpline.rulekit.graph.graph import MOVED, Graph, Node
 from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE
@@ -69,8 +69,9 @@ def _apart(graph: Graph) -> Iterator[Match]:
         if less and tail is not None:
             nodes = (*_centred(graph, found.input), *found.nodes, *less, *tail)
             if is_written_out(graph, nodes):
-                words = ["apart", *["by_hand"] * (len(found.nodes) > 1)]
-                words += ["smooth"] * any(node.name in SUMS for node in less)
+                hot = any(node.name in _CHOSEN for node in less)
+                words = ["one_hot" if hot else "apart", *["by_hand"] * (len(found.nodes) > 1)]
+                words += ["smooth"] * (not hot and any(node.name in SUMS for node in less))
                 yield Match("Cross entropy", "F.cross_entropy", nodes, nodes[-1], words=tuple(words))
 
 
@@ -106,7 +107,12 @@ def _of_scores(graph: Graph, difference: Node, scores: int) -> tuple[list[Node],
             node = graph.producer.get(graph.origin(node.inputs[0]))
         if node is not None and node.name == "select" and graph.size(node.inputs[0]) == graph.size(value):
             node = graph.producer.get(graph.origin(node.inputs[0]))  # `[..., 0]` of one entry, a squeeze
-        if node is None or not node.inputs or graph.origin(node.inputs[0]) != graph.origin(scores):
+        if node is None or not node.inputs:
+            continue
+        own, total = _weighed(graph, node, scores)
+        if own:
+            return [*own, *scaled], share * total
+        if graph.origin(node.inputs[0]) != graph.origin(scores):
             continue
         if node.name in _PICKS or _is_own_pair(graph, node):
             return [node, *scaled], share
@@ -119,6 +125,26 @@ def _is_own_pair(graph: Graph, node: Node) -> bool:
     """Whether it reads the entry of each row and column of a matrix whose number they share."""
     whole = len(node.arguments) == 1 and not node.named
     return node.name in _DIAGONALS and whole and len(graph.shape(node.inputs[0])) == 2
+
+
+def _weighed(graph: Graph, node: Node, scores: int) -> tuple[list[Node], float]:
+    """The operators that add up each row of the scores times a class vector, the sum last, with what that
+    vector adds up to; empty where ``node`` is no such sum."""
+    product = graph.producer.get(graph.origin(node.inputs[0])) if node.name == "sum" else None
+    if product is None or product.name != "mul" or len(product.inputs) != 2:
+        return [], 0.0
+    sides = [graph.origin(one) for one in product.inputs]
+    rows, size = graph.size(node.outputs[0]), graph.size(product.outputs[0])
+    if graph.origin(scores) not in sides or rows < 2:
+        return [], 0.0
+    vector = product.inputs[1 - sides.index(graph.origin(scores))]
+    made = _class_vector(graph, [vector])
+    # What a class gets that is there, and what one gets that is not.
+    given = next((one.outputs[0] for one in made if one.name in _CHOSEN), vector)
+    found = Evaluation(graph, {given: (1.0, 0.0)}).of(vector) if made else None
+    if found is None:
+        return [], 0.0
+    return [*made[::-1], product, node], found[0] + found[1] * (size // rows - 1)
 
 
 def _centred(graph: Graph, scores: int) -> list[Node]:
@@ -299,7 +325,7 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
             if node in found or node.name not in SUMS | _SELECTIONS | ON_ERRORS:
                 continue
             found[node] = None
-            made = _class_vector(graph, node) if node.name == "mul" else []
+            made = _class_vector(graph, node.inputs) if node.name == "mul" else []
             found.update(dict.fromkeys(made))
             picked |= node.name in _SELECTIONS or bool(made)
             if graph.size(node.outputs[0]) == 1:
@@ -310,9 +336,9 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
     return ordered if picked and ended else None
 
 
-def _class_vector(graph: Graph, node: Node) -> list[Node]:
-    """The operators that made one factor of class numbers: a one-hot vector, smoothed or not."""
-    paths: list[tuple[int, list[Node]]] = [(value, []) for value in node.inputs]
+def _class_vector(graph: Graph, factors: Sequence[int]) -> list[Node]:
+    """The operators that made one of the factors of class numbers: a one-hot vector, smoothed or not."""
+    paths: list[tuple[int, list[Node]]] = [(value, []) for value in factors]
     for _ in range(FAR):
         if not paths:
             break

@@ -40,7 +40,7 @@ def single_softmaxes(graph: Graph) -> Iterator[Softmax]:
 
 
 def log_softmaxes(graph: Graph) -> Iterator[Softmax]:
-    """Every log-softmax of a step, as one operator or written out."""
+    """Every log-softmax of a step, as one operator or written out; written out, perhaps its negative."""
     yield from _operators(graph, _LOGARITHMS)
     yield from _written(graph, _DIFFERENCES, logarithm=True)
 
@@ -107,6 +107,8 @@ def _of(graph: Graph, node: Node, value: int, logarithm: bool) -> Softmax | None
     wanted = [math.exp(x) / whole for x in SAMPLES]
     if logarithm:
         wanted = [math.log(one) for one in wanted]
+        if numbers[0] > 0:  # the normaliser less the scores
+            wanted = [-one for one in wanted]
     if any(abs(a - b) > TOLERANCE * max(1e-3, abs(b)) for a, b in zip(numbers, wanted, strict=True)):
         return None
     return Softmax(value, node.outputs[0], evaluation.entries, tuple(evaluation.nodes))
