@@ -129,7 +129,15 @@ from functools import partial
 from warpline.model.change import Together
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, Node, whole_graph
-from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, REDUCED, THERE_AND_BACK, needless
+from warpline.rulekit.graph.copies import (
+    AGAIN,
+    ANY_LAYOUT,
+    CAST_BACK,
+    FREED,
+    REDUCED,
+    THERE_AND_BACK,
+    needless,
+)
 from warpline.rulekit.graph.parts import Part, parts
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.without_copy import without_copies
@@ -138,6 +146,7 @@ _WHY = {
     ANY_LAYOUT: "everything that reads the copy accepts any layout",
     REDUCED: "only a `view` needs them, and the dimensions that it merges are reduced at once",
     THERE_AND_BACK: "a layout is changed and changed back",
+    FREED: "it was changed by an earlier copy, and everything in between accepts any layout",
     AGAIN: "the same tensor was copied the same way before",
     CAST_BACK: "a tensor is cast to a wider type and back with nothing computed in between",
 }
@@ -148,6 +157,7 @@ _BY_HAND = {
     "layout",
     THERE_AND_BACK: "keep one layout through these lines: linear layers and norms work on the last "
     "dimension, whatever the order of the others",
+    FREED: "leave out the earlier copy, as before a convolution: then this one has nothing to copy",
     AGAIN: "copy it once and use that copy again",
     CAST_BACK: "leave out the casts",
 }
@@ -193,8 +203,8 @@ def _draft(context: Context, graph: Graph, found: dict[Node, str], own: list[Par
         # What reads the tensor may be slower without the copy.
         change=Together(tuple(leaving(context, part.place, part.left) for part in own)),
         fixes=[
-            partial(without_copies, context, graph, list(found))
-            if set(found.values()) == {ANY_LAYOUT}
+            partial(without_copies, context, graph, [node for node in found if found[node] == ANY_LAYOUT])
+            if {ANY_LAYOUT} <= set(found.values()) <= {ANY_LAYOUT, FREED}
             else _BY_HAND[why]
         ],
     )

@@ -10,7 +10,15 @@ import torch
 import torch.nn.functional as F
 
 from tests.rulekit.graph.recording import recorded
-from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, REDUCED, THERE_AND_BACK, needless
+from warpline.rulekit.graph.copies import (
+    AGAIN,
+    ANY_LAYOUT,
+    CAST_BACK,
+    FREED,
+    REDUCED,
+    THERE_AND_BACK,
+    needless,
+)
 
 X = torch.randn(2, 6, 5, 4)
 ROWS = torch.randn(3, 5, 8)
@@ -78,6 +86,17 @@ def time_first_and_back() -> Any:
     return LINEAR(y.transpose(0, 1).contiguous())
 
 
+def images_turned_for_a_convolution() -> Any:
+    y = CONV(F.layer_norm(X.movedim(1, -1), (6,)).permute(0, 3, 1, 2).contiguous())
+    return F.layer_norm(torch.moveaxis(torch.relu(y), 1, -1).contiguous(), (6,))
+
+
+@torch.inference_mode()
+def images_turned_in_inference_mode() -> Any:
+    y = CONV(torch.movedim(F.layer_norm(X.movedim(1, -1), (6,)), -1, 1).contiguous())
+    return F.layer_norm(y.movedim((1, 2), (-1, 1)).contiguous(), (6,))
+
+
 def the_same_twice() -> Any:
     return ROWS.transpose(1, 2).contiguous().view(-1).prod() + ROWS.transpose(1, 2).contiguous().view(
         -1
@@ -120,6 +139,11 @@ def wide_before_a_product() -> Any:
 )
 def test_needless(act: Callable[[], Any], why: str) -> None:
     assert {copies.why for copies in needless(recorded(act))} == {why}
+
+
+@pytest.mark.parametrize("act", [images_turned_for_a_convolution, images_turned_in_inference_mode])
+def test_images_that_a_convolution_would_take_as_they_were(act: Callable[[], Any]) -> None:
+    assert [copies.why for copies in needless(recorded(act))] == [ANY_LAYOUT, FREED]
 
 
 def heads_joined() -> Any:

@@ -69,7 +69,25 @@ def one_layer_for_all_pieces() -> Any:
     return [LAYERS[0](piece) for piece in ROWS.split(4)]
 
 
-@pytest.mark.parametrize("act", [pairs_of_columns, windows_taken_first, one_layer_for_all_pieces])
+def a_layer_of_its_own_for_each_piece_of_several_tensors() -> Any:
+    x = ROWS
+    for weight in (torch.randn(8, 64), torch.randn(8, 64)):
+        pieces = zip(x.unbind(1), weight.unbind(0), strict=True)  # above
+        with torch.autocast("cpu", torch.bfloat16):
+            products = [torch.dot(column, part) + column.sum() for column, part in pieces]
+        x = torch.stack(products) * ROWS  # above
+    return x
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        pairs_of_columns,
+        windows_taken_first,
+        one_layer_for_all_pieces,
+        a_layer_of_its_own_for_each_piece_of_several_tensors,
+    ],
+)
 def test_another_piece_each_round_wherever_it_was_taken(act: Callable[[], Any]) -> None:
     count, whole = rounds(act)
     assert count >= 8
@@ -104,6 +122,12 @@ def pieces_of_different_tensors() -> Any:
     return [torch.tanh(column) for column in batch]
 
 
+def few_pieces_of_many_tensors() -> Any:
+    tables = [torch.randn(4, 8) for _ in range(6)]
+    pieces = [part for table in tables for part in table.unbind(0)]  # above
+    return [torch.tanh(part) for part in pieces]
+
+
 def one_layer_for_each_label() -> Any:
     return [LAYERS[k](ROWS[k == LABELS]) for k in range(12)]
 
@@ -135,6 +159,7 @@ def few() -> Any:
         few_pieces,
         tensors_that_are_no_pieces,
         pieces_of_different_tensors,
+        few_pieces_of_many_tensors,
     ],
 )
 def test_other_loops(act: Callable[[], Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from warpline.rulekit.graph.axes import axes_of, regrouped
 from warpline.rulekit.graph.constants import VIEWS
@@ -17,6 +18,8 @@ Order = tuple[int, ...]  # of dimensions, as for ``permute``
 _LAYOUT = frozenset({"clone", "contiguous"})
 _CASTS = frozenset({"_to_copy", "to"})
 _ATTENTION = "scaled_dot_product"  # with an underscore before it, but in inference mode
+#: In inference mode composite operators are recorded as they were called.
+_CONVOLUTIONS = frozenset({"convolution", "conv2d", "conv3d"})
 #: Dimensions from which on convolutions take channels last.
 _IMAGES = 4
 #: These give a tensor of their first argument's layout, and take any.
@@ -46,6 +49,7 @@ _REDUCING = frozenset({"mean", "sum", "var", "std", "var_mean", "amax", "amin", 
 
 #: Why nothing needs a copy.
 ANY_LAYOUT, THERE_AND_BACK, AGAIN, CAST_BACK = "any layout", "there and back", "again", "cast back"
+FREED = "freed"  # it undoes one that any layout would do for: without that one it has nothing to copy
 REDUCED = "reduced"  # of what a view makes one, where any layout would do otherwise
 
 
@@ -70,7 +74,8 @@ def needless(graph: Graph) -> Iterator[Copies]:
             if any_layout := _read_in_any_layout(graph, node):
                 yield Copies((node,), any_layout)
             elif (first := _undone(graph, node, own)) is not None:
-                yield Copies((first, node), THERE_AND_BACK)
+                freed = _read_in_any_layout(graph, first) == ANY_LAYOUT
+                yield Copies((node,), FREED) if freed else Copies((first, node), THERE_AND_BACK)
         elif node.name in _CASTS and (back := _cast_back(graph, node)) is not None:
             # Autocast's own cast, for a product, goes when the user's goes.
             yield Copies((node, back) if back in own else (node,), CAST_BACK)
@@ -126,14 +131,27 @@ def _moved(graph: Graph, node: Node) -> Order | None:
         if not isinstance(dims, tuple) or len(dims) != rank:
             return None
         return tuple(int(dim) % rank for dim in dims)
-    if node.name == "movedim" or rank < 2:
+    if node.name in ("movedim", "moveaxis"):
+        return _to_places(node.arguments[1:3], rank)
+    if rank < 2:
         return None
-    pair = node.arguments[1:3] if node.name in ("transpose", "swapaxes") else (-1, -2)
+    pair = node.arguments[1:3] if node.name in ("transpose", "swapaxes", "swapdims") else (-1, -2)
     if len(pair) != 2 or any(not isinstance(dim, int) for dim in pair):
         return None
     a, b = (dim % rank for dim in pair)
     order[a], order[b] = order[b], order[a]
     return tuple(order)
+
+
+def _to_places(given: tuple[Any, ...], rank: int) -> Order | None:
+    """The order of ``movedim``: its dimensions, or one, and their places; the others stay in order."""
+    pairs = [one if isinstance(one, tuple) else (one,) for one in given]
+    if len(pairs) != 2 or any(not isinstance(dim, int) for dims in pairs for dim in dims):
+        return None
+    taken, places = ([dim % rank for dim in dims] for dims in pairs)
+    rest = (dim for dim in range(rank) if dim not in taken)
+    at = dict(zip(places, taken, strict=True))
+    return tuple(at[place] if place in at else next(rest) for place in range(rank))
 
 
 def _read_in_any_layout(graph: Graph, node: Node) -> str:
@@ -146,7 +164,7 @@ def _read_in_any_layout(graph: Graph, node: Node) -> str:
         for reader in readers
         if not (
             reader.name in POINTWISE | REDUCTIONS
-            or (reader.name == "convolution" and len(graph.shape(node.outputs[0])) >= _IMAGES)
+            or (reader.name in _CONVOLUTIONS and len(graph.shape(node.outputs[0])) >= _IMAGES)
             or (_ATTENTION in reader.name and last)
         )
     ]
@@ -225,6 +243,8 @@ def _through(graph: Graph, node: Node, value: int) -> int | None:
     if node.name in _SAME_LAYOUT:
         same = [one for one in node.inputs if len(graph.shape(one)) == len(graph.shape(value))]
         return same[0] if same else None
+    if node.name in _CONVOLUTIONS and len(graph.shape(value)) >= _IMAGES:
+        return first
     if node.name not in _RESHAPING:
         return None
     # A linear layer: its rows are taken together, multiplied, and taken apart again.

@@ -17,7 +17,9 @@ SAME = frozenset({
     "unflatten", "view_as", "type_as", "positive",
 })  # fmt: skip
 #: Operators that return the same numbers in another order.
-MOVED = frozenset({"transpose", "t", "permute", "movedim", "swapaxes", "numpy_T", "mT"})
+MOVED = frozenset({
+    "transpose", "t", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "numpy_T", "mT",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def repeated(graph: Graph, places: Collection[tuple[str, int]], least: int) -> t
         by_site.setdefault((node.site, node.name), []).append(node)
     for nodes in by_site.values():
         whole = not layers and _differs_by_number(nodes)
-        if len(nodes) < least or not (whole or _differs_by_piece(graph, nodes)):
+        if len(nodes) < least or not (whole or _differs_by_piece(graph, nodes, least)):
             continue
         # What ran less often, as the `stack` around a comprehension, is in no round.
         often = [same for same in by_site.values() if len(same) >= len(nodes)]
@@ -46,16 +46,23 @@ def _differs_by_number(nodes: list[Node]) -> bool:
     return len(inputs) == 1 and inputs != {()} and len(numbers) == len(nodes)
 
 
-def _differs_by_piece(graph: Graph, nodes: list[Node]) -> bool:
-    """Whether each gets another piece, and all get one of the same tensor: rows of different tensors, such as
-    the columns of a table, are no rows of one that could be worked on at once."""
-    taken, wholes = set(), []
+def _differs_by_piece(graph: Graph, nodes: list[Node], least: int) -> bool:
+    """Whether each gets another piece, and ``least`` or more in a row one of the same tensor, as in each call
+    of a layer with such a loop: rows of different tensors, such as the columns of a table, are no rows of one
+    that could be worked on at once."""
+    taken = set()
+    runs: list[tuple[int, frozenset[int]]] = []
     for node in nodes:
         origins = (graph.origin(value, MOVED) for value in node.inputs)
         pieces = [one for one in origins if one in graph.producer and graph.producer[one].name in _PIECES]
         taken.add(tuple(pieces))
-        wholes.append({graph.origin(one, MOVED, _PIECES) for one in pieces})
-    return () not in taken and len(taken) == len(nodes) and bool(set.intersection(*wholes))
+        wholes = frozenset(graph.origin(one, MOVED, _PIECES) for one in pieces)
+        turns, common = runs[-1] if runs else (0, frozenset())
+        if common & wholes:
+            runs[-1] = turns + 1, common & wholes
+        else:
+            runs.append((1, wholes))
+    return () not in taken and len(taken) == len(nodes) and min(turns for turns, _ in runs) >= least
 
 
 def _has_layers(graph: Graph, nodes: list[Node]) -> bool:
