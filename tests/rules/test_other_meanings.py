@@ -306,3 +306,52 @@ def test_fused_is_put_into_the_mapping_that_the_call_unpacks(shared: bool, read:
 
     (found,) = fixed(MAPPING, "per-tensor-optimizer", held)
     assert told in found
+
+
+TABLE = """\
+#> steps step_ms=14
+import torch
+class Plan: options = {"padding_idx": 0}
+table = torch.nn.Embedding(2_000_000, 64, **plan.options)
+#^ site module type=Embedding num_embeddings=2000000 embedding_dim=64
+other = Other(2_000_000, 64, **plan.options)
+#^ site module type=__main__.Other
+optimizer = torch.optim.Adagrad(table.parameters())
+#^ site optimizer type=Adagrad elements=128000000 shapes=[[1,2000000,64]]
+for ids in batches:
+    rows = table(ids)
+    #^ cost step_ms=3 device_ms=3 backward_ms=2; op aten::embedding shapes=[[2000000,64],[512,32]]
+    #^ op aten::embedding_dense_backward phase=backward shapes=[[512,32,64],[512,32]] device_ms=0.3
+    #^ op aten::fill_ phase=backward shapes=[[2000000,64],[]] device_ms=1.5
+    rows.sum().backward()
+    optimizer.step()  #> use optimizer; cost step_ms=9 device_ms=9; op aten::_foreach_add_ device_ms=9
+"""
+
+
+@pytest.mark.parametrize(
+    ("shared", "read", "told"),
+    [
+        (False, True, 'class Plan: options = {"padding_idx": 0, "sparse": True}\n'),
+        (True, True, "No edit is offered: other modules take the same settings"),
+        (False, False, "No edit is offered: `sparse` may be in the unpacked arguments"),
+    ],
+)
+def test_sparse_is_put_into_the_mapping_that_the_call_unpacks(shared: bool, read: bool, told: str) -> None:
+    def held(profile: Profile) -> Profile:
+        (file,) = profile.sources
+        arguments = (
+            Argument("num_embeddings", 2_000_000, True),
+            Argument("embedding_dim", 64, True),
+            Argument("padding_idx", 0, True, Holder("entry", file, 2, 38, "padding_idx") if read else None),
+            Argument("sparse", False, False),
+        )
+        plain = {"Embedding": arguments, "Adagrad": (Argument("weight_decay", 0, False),)}
+        others = arguments if shared else ()
+        sites = tuple(
+            replace(site, arguments=plain.get(str(site.facts["type"]), others))
+            for site in profile.facts.sites
+        )
+        return replace(profile, facts=replace(profile.facts, sites=sites))
+
+    (found,) = fixed(TABLE, "dense-embedding-gradient", held)
+    assert told in found

@@ -8,9 +8,8 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.holders import argument, beside, holder, literal_at
+from warpline.rulekit.holders import argument, holder, keys_of, lacking
 from warpline.rulekit.origins import Origin, unpacked_origin
-from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source
 from warpline.wire.births import Holder
 from warpline.wire.run import Site
@@ -111,50 +110,13 @@ def _for_optimizer(held: Origin) -> bool:
     """Whether an optimizer takes all keys of the mapping: another one may have an entry `fused` too."""
     entry = held.source.parent(held.node)
     display = held.source.parent(entry) if entry is not None else None
-    return all(isinstance(key, str) and key in _ARGUMENTS for key in _keys(held.source, display))
+    return all(isinstance(key, str) and key in _ARGUMENTS for key in keys_of(held.source, display))
 
 
-def _keys(source: Source, display: cst.CSTNode | None) -> list[object]:
-    """The keys of a dict display or of a call's keywords; None for one that cannot be read."""
-    if isinstance(display, cst.Dict):
-        keys = [getattr(one, "key", None) for one in display.elements]
-        return [source.literal(key) if isinstance(key, cst.CSTNode) else None for key in keys]
-    if isinstance(display, cst.Call):
-        return [one.keyword.value if one.keyword is not None else None for one in display.args]
-    return []
-
-
-def lacking(context: Context, site: Site, kind: str) -> tuple[Source, cst.Dict | cst.Call] | None:
-    """The mapping that the call unpacks, where it has neither ``foreach`` nor ``fused``: the one whose
-    entries are all that was recorded of the call beside what it names itself. None where that is unknown."""
-    source = context.source(site.file)
-    call = making_call(source, site, kind)
-    forms = [argument(site, name) for name in ("fused", "foreach")]
-    if call is None or len(source.unpacked(call)) != 1 or any(one is None or one.passed for one in forms):
-        return None
-    named = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-    given = {one.name for one in site.arguments if one.passed} - named - {"params"}
-    displays = [display_of(context, site, name) for name in given]
-    first = displays[0] if displays else None
-    if first is None or any(one is None or one[1] is not first[1] for one in displays):
-        return None
-    keys = _keys(*first)
-    return first if len(keys) == len(given) and set(keys) == given else None
-
-
-def display_of(context: Context, site: Site, name: str) -> tuple[Source, cst.Dict | cst.Call] | None:
-    """The dict display, or the call of ``dict``, in which the run recorded the value of an argument."""
-    found, held = argument(site, name), holder(site, name)
-    if found is None or held is None or held.kind != "entry":
-        return None
-    try:
-        where, node = literal_at(context, held, found.value)
-    except Refused:
-        return None
-    outer = beside(where, node)
-    if isinstance(outer, cst.Call) and not where.is_named(outer.func, "dict"):
-        return None
-    return (where, outer) if outer is not None else None
+def without_form(context: Context, site: Site, kind: str) -> tuple[Source, cst.Dict | cst.Call] | None:
+    """The mapping that the call unpacks, where it has neither ``foreach`` nor ``fused``."""
+    call = making_call(context.source(site.file), site, kind)
+    return lacking(context, site, call, "fused", "foreach") if call is not None else None
 
 
 def making_call(source: Source, site: Site, kind: str) -> cst.Call | None:

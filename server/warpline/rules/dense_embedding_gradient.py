@@ -133,14 +133,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import libcst as cst
+
 from warpline.model.change import Replace, Together
 from warpline.model.costs import bound
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.embeddings import MOST_READ, Table, share_of, tables
-from warpline.rulekit.holders import argument, holder
+from warpline.rulekit.holders import argument, display_of, holder, lacking
 from warpline.rulekit.message import message, ms
 from warpline.rulekit.saving import leaving
 from warpline.wire.run import Site
@@ -239,9 +241,8 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
     shares = tuple(part / many for part in parts.values())
     found: list[Site | None] = [*modules]
     for made in found or [None]:
-        held = holder(made, "sparse") if made is not None else None
         yield context.draft(
-            held.place if held else made.place if made is not None else table.cost.place,
+            _written_at(context, made) if made is not None else table.cost.place,
             "A step reads at most {read} of the {rows} rows of this embedding, but computes a "
             "gradient for all rows and updates all of them, which takes {spent} ({share}).",
             {
@@ -316,6 +317,19 @@ def _made(context: Context, table: Table) -> list[Site]:
     return found
 
 
+def _written_at(context: Context, made: Site) -> tuple[str, int]:
+    """Where ``sparse`` is written, or is to be: the mapping that the call unpacks."""
+    held, mapping = holder(made, "sparse"), _unpacked(context, made)
+    if held is not None:
+        return held.place
+    return mapping[0].place(mapping[1]) if mapping is not None else made.place
+
+
+def _unpacked(context: Context, made: Site) -> tuple[Source, cst.Dict | cst.Call] | None:
+    call = context.source(made.file).call(made.line, *_MODULES)
+    return lacking(context, made, call, "sparse") if call is not None else None
+
+
 def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kind: str) -> Fix:
     if kind in _OTHER_RESULT:
         raise Refused(
@@ -343,9 +357,27 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
         raise Refused("`scale_grad_by_freq` needs dense gradients")
     if _setting(made, "mode") == "max":
         raise Refused("`sparse=True` does not work with the mode `max`")
+    mapping = _unpacked(context, made)
+    if mapping is not None:
+        return _into_mapping(context, mapping)
     if argument(made, "sparse") is None and (source.argument(call, "sparse", 6) or source.unpacked(call)):
         raise Refused("`sparse` may be set elsewhere: set it by hand")
     changes = Changes(context)
     changes.recorded(made, source, call, "sparse", "True")
     first, *rest = changes.edits.values()
     return first.fix("Use sparse gradients", "unsafe", *rest)
+
+
+def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call]) -> Fix:
+    """``sparse`` as one more entry, where only embeddings are made of the mapping."""
+    where, display = mapping
+    for site in context.sites("module"):
+        made = [display_of(context, site, one.name) for one in site.arguments if one.passed]
+        if facts_of(Module, site).type not in _MODULES and any(one and one[1] is display for one in made):
+            raise Refused("other modules take the same settings: pass `sparse=True` to this embedding alone")
+    edits = Edits(where)
+    if isinstance(display, cst.Dict):
+        edits.set_entry(display, "sparse", "True")
+    else:
+        edits.set_argument(display, "sparse", "True")
+    return edits.fix("Use sparse gradients", "unsafe")

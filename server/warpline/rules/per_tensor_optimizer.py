@@ -191,19 +191,18 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.filled import maker_of
-from warpline.rulekit.holders import by_hand, literal_at
+from warpline.rulekit.holders import by_hand, display_of, literal_at
 from warpline.rulekit.optimizer_groups import same_settings_together
 from warpline.rulekit.optimizer_step import (
     OPERATIONS,
     calls_a_tensor,
-    display_of,
     in_small_groups,
     is_step,
-    lacking,
     making_call,
     set_at,
     stands_alone,
     unpacked,
+    without_form,
 )
 from warpline.rulekit.origins import Origin
 from warpline.wire.run import Site
@@ -290,7 +289,7 @@ def _written_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
     held = set_at(site) or unpacked(context, site, kind)
     if held is not None:
         return held.place
-    mapping = lacking(context, site, kind)
+    mapping = without_form(context, site, kind)
     return mapping[0].place(mapping[1]) if mapping is not None else site.place
 
 
@@ -345,7 +344,7 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
             raise Refused(reason)
         where, node = literal_at(context, written, False)
         return Edits(where).replace(node, "True").fix("Update lists of tensors (foreach)", "unsafe")
-    mapping = lacking(context, site, kind)
+    mapping = without_form(context, site, kind)
     if mapping is not None and present is None:
         return _into_mapping(context, mapping, kind)
     edits = Edits(source)
