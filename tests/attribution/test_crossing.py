@@ -22,6 +22,7 @@ def crossed(
     freed: float = 295.0,
     resumed: str = RESUMED,
     line: int = 12,
+    within: str = "",
 ) -> tuple[Crossing, ...]:
     """One step: compiled code, which makes two tensors, a break on line 12, and compiled code that reads one
     of them. The other one is the function's result."""
@@ -33,6 +34,8 @@ def crossed(
     run.memory(11, 32 * MIB, 0x2000, 96 * MIB)
     run.kernel(20, 200, launched=12, name=before)
     run.line(100, 12, "Net.forward")
+    if within:  # the function that has the break goes on first, and computes nothing more
+        run.line(110, line, within)
     run.op("Torch-Compiled Region: 1/0", 150, 100)
     run.line(155, 12, resumed)
     run.memory(160, 16 * MIB, 0x3000, 112 * MIB)
@@ -66,3 +69,8 @@ def test_what_is_freed_with_the_code_after_a_break_has_crossed_it(tmp_path: Path
 )
 def test_what_could_not_be_handed_over_has_not_crossed(tmp_path: Path, other: dict[str, object]) -> None:
     assert crossed(tmp_path, **other) == ()  # type: ignore[arg-type]
+
+
+def test_a_break_in_what_compiled_code_calls(tmp_path: Path) -> None:
+    (one,) = crossed(tmp_path, line=30, within=RESUMED.replace("_12", "_30"))
+    assert (one.line, one.bytes, one.regions) == (30, 64 * MIB, ("0/0", "1/0"))

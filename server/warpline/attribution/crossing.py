@@ -58,7 +58,7 @@ class _Sums:
 
 def crossings(trace: Trace) -> tuple[Crossing, ...]:
     """The graph breaks at which tensors cross. Empty where the bandwidth of the device is not known."""
-    places = _resumed(trace)
+    places, callers = _resumed(trace)
     peaks = peaks_of(trace.manifest.device.name, trace.facts)
     if not places or peaks is None or not trace.on_gpu:
         return ()
@@ -73,9 +73,16 @@ def crossings(trace: Trace) -> tuple[Crossing, ...]:
     held, work = lives(trace), _launches(trace)
     others = host.start_ns[(host.kind == OP) & (host.thread == trace.main)]
     found: dict[tuple[str, int], _Sums] = {}
-    for row in np.flatnonzero(np.isin(at, list(places))).tolist():
+    own = np.flatnonzero((records.thread == trace.main) & np.isin(records.location, list(places)))
+    for row in np.flatnonzero(np.isin(at, [*places, *callers])).tolist():
         if row == 0 or not trace.window_ns[0] <= start[row] < trace.window_ns[1]:
             continue
+        location = int(at[row])
+        if location in callers:  # the break is in what it called before
+            low, high = np.searchsorted(records.time_ns[own], [start[row - 1], start[row]])
+            if low == high:
+                continue
+            location = int(records.location[own[high - 1]])
         begun, resumed, until = start[row - 1], start[row], max(end[row - 1], end[row])
         following = start[row + 1] if row + 1 < len(start) else until
         before, behind = work.between(begun, resumed), work.between(resumed, min(following, until))
@@ -85,7 +92,7 @@ def crossings(trace: Trace) -> tuple[Crossing, ...]:
         limit = others[after] if after < len(others) else until
         low, high = np.searchsorted(held.time, [begun, resumed])
         crossed = (held.freed[low:high] > resumed) & (held.freed[low:high] <= limit)
-        sums = found.setdefault(places[int(at[row])], _Sums())
+        sums = found.setdefault(places[location], _Sums())
         sums.bytes += float(held.bytes[low:high][crossed].sum())
         sums.spent_ns += float(work.spent_ns[before].sum() + work.spent_ns[behind].sum())
         sums.regions |= {
@@ -105,16 +112,19 @@ def crossings(trace: Trace) -> tuple[Crossing, ...]:
     )
 
 
-def _resumed(trace: Trace) -> dict[int, tuple[str, int]]:
-    """The break (file and line) after which Dynamo's code goes on, by the location of its line record."""
+def _resumed(trace: Trace) -> tuple[dict[int, tuple[str, int]], set[int]]:
+    """The break (file and line) after which Dynamo's code goes on, by the location of its line record; and
+    the locations of code that goes on after a call of another function, which may have a break."""
     breaks = {event.place for event in trace.facts.compile_events if event.kind == "graph_break"}
-    found = {}
+    found, callers = {}, set()
     where = trace.locations
     for number, (file, _, function) in enumerate(where.locations if breaks else ()):
         resumed = _RESUMED.search(where.functions[function]) if function >= 0 else None
         if resumed is not None and (where.files[file], int(resumed[1])) in breaks:
             found[number] = where.files[file], int(resumed[1])
-    return found
+        elif resumed is not None:
+            callers.add(number)
+    return found, callers
 
 
 def _launches(trace: Trace) -> _Launches:
