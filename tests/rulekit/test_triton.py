@@ -83,3 +83,16 @@ def test_a_stride_that_was_recorded_says_what_a_launch_by_a_helper_does_not(
     (kernel,) = triton_kernels(context)
     found = accesses_of(kernel, follow(kernel.source, kernel.function))
     assert [access.scattered for access in found] == scattered
+
+
+def test_an_index_of_64_bits_runs_as_the_one_that_it_was_made_of() -> None:
+    code = STRIDED.replace("x + r * cols + i,", "x + r.to(tl.int64) * cols + i,")
+    example = read_example(code)
+    context = Context(example.profile, texts(example))
+    for site in context.sites("triton"):
+        site.facts["numbers"] = {"rows": 900, "cols": 512}
+    (kernel,) = triton_kernels(context)
+    flow = follow(kernel.source, kernel.function)
+    found = list(accesses_of(kernel, flow))
+    assert [access.scattered for access in found] == [True, False]
+    assert any(term.op == "cast" for term in flow.terms.values())  # for which tiles refuse

@@ -9,6 +9,7 @@ from itertools import chain
 import libcst as cst
 
 from warpline.rulekit.terms import Flow, Term, descend
+from warpline.rulekit.terms.term import without_casts
 from warpline.rulekit.triton import TritonKernel
 from warpline.syntax.source import Source
 
@@ -95,6 +96,7 @@ def _products(term: Term, kernel: TritonKernel) -> Products:
 
     Nearly all neighbours have the same quotient by a large number, and remainders that are one apart: so a
     quotient is a term like any other, and a remainder is what was divided."""
+    term = without_casts(term)
     if term.op == "add":
         return tuple(product for arg in term.args for product in _products(arg, kernel))
     if term.op == "sub":

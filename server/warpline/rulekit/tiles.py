@@ -22,6 +22,8 @@ def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
     value = flow.terms.get(stores[0].call.args[1].value)
     if value is None or value is not flow.terms.get(loads[0].call):
         raise Refused(reason)
+    if any(term.op == "cast" for term in flow.terms.values()):
+        raise Refused("an index is converted, perhaps because the addresses need 64 bits")
     source = kernel.source
     pointers = [pointer(access, kernel) for access in (loads[0], stores[0])]
     row_stride = stride_of(loads[0], is_row)

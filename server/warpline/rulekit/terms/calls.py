@@ -170,16 +170,18 @@ def _cast(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> T
 
 
 def _to(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
-    """Only a change of type; ``.to(device)`` stays opaque."""
+    """Only a change of type, as each ``to`` of Triton's is; ``.to(device)`` stays opaque."""
     kind = args[1] if len(args) == 2 and not keywords else keywords.get("dtype") if len(args) == 1 else None
     if kind is None:
         return None
-    if (kind.op == "global" and str(kind.value) in _FLOATS) or (kind.op == "attr" and kind.value == "dtype"):
+    named = kind.op == "global" and (str(kind.value) in _FLOATS or str(kind.value).startswith(_TRITON))
+    if named or (kind.op == "attr" and kind.value == "dtype"):
         return terms.make("cast", args[0])
     return None
 
 
 _FLOATS = {"torch.float32", "torch.float", "torch.float16", "torch.half", "torch.bfloat16"}
+_TRITON = "triton.language."
 
 
 def _size(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
