@@ -93,6 +93,30 @@ def test_a_with_around_backward_alone_does_not_hide_the_forward_pass() -> None:
     assert "model = Net().cuda()\nmodel.compile()\n" in with_line(MARKED)
 
 
+SCALED = """
+model = Net().cuda()
+for x, y in loader:
+    with torch.autocast("cuda", enabled=scaler is not None):
+        loss = criterion(model(x), y)
+    if scaler is not None:
+        scaler.scale(loss).backward()
+    elif clipped:
+        loss.backward()
+        clip_grad_norm_(model.parameters(), 1.0)
+    else:
+        loss.backward()
+"""
+
+
+def test_the_forward_pass_is_before_the_if_around_backward() -> None:
+    (example,) = [read_project({"/example/train.py": SCALED})]
+    steps = training_steps(Context(example.profile, example.texts.get))
+    assert len(steps) == 3
+    for step in steps:
+        assert [step.source.line(one) for one in step.forward] == [4]
+        assert model_name(step) == "model"
+
+
 def test_a_builtin_is_no_model() -> None:
     code = """
 import torch

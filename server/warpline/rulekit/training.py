@@ -106,15 +106,20 @@ class TrainingStep:
 
     @cached_property
     def _blocks(self) -> list[tuple[list[Statement], Statement]]:
-        """The block of ``backward()`` and those around it that only a ``with`` parts from it, each with
-        its statement that holds the call."""
+        """The block of ``backward()`` and those around it that only a ``with`` or an ``if`` parts from it,
+        each with its statement that holds the call."""
         found, statement = [], self.source.statement(self.backward)
         while statement is not None:
             found.append((self.source.block(statement), statement))
             body = self.source.parent(statement)
             outer = self.source.parent(body) if body is not None else None
-            statement = outer if isinstance(outer, cst.With) else None
+            while isinstance(outer, cst.Else) or (isinstance(outer, cst.If) and self._is_elif(outer)):
+                outer = self.source.parent(outer)
+            statement = outer if isinstance(outer, (cst.With, cst.If)) else None
         return found
+
+    def _is_elif(self, node: cst.If) -> bool:
+        return isinstance(self.source.parent(node), cst.If)
 
     def _computing(self, before: list[Statement], loss: cst.BaseExpression) -> list[Statement]:
         needed = {name.value for name in descend(loss, cst.Name)}
