@@ -55,6 +55,13 @@ def test_bfloat16_is_set_in_the_training_arguments() -> None:
     assert all(each.metric != "line of the edit" for each in finding.evidence)
 
 
+def test_tf32_is_not_offered_where_products_are_in_it() -> None:
+    code = trainer("TrainingArguments('out', bf16=half)").replace("allow_tf32=false", "allow_tf32=true")
+    finding, text = found(code)
+    assert "not in bfloat16" in finding.message
+    assert not any("tf32" in apply(text, fix.edits) for fix in finding.fixes)
+
+
 def test_arguments_of_a_class_that_another_package_derives_are_set_there() -> None:
     code = trainer('JointConfig("out")').replace("construction=", "type=JointConfig construction=")
     finding, text = found(code)

@@ -64,6 +64,8 @@ def applies(context: Context, site: Site, setting: Setting) -> bool:
         return False
     if setting.frozen and not _adapts(context, setting.frozen):
         return False
+    if "tf32" in setting.arguments and context.profile.facts.flags.allow_tf32:
+        return False  # compiling allows it as well
     return not setting.inference or not any(cost.backward_ms for cost in context.profile.lines)
 
 
