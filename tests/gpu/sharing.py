@@ -24,7 +24,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 WORKERS_A_GPU = 3
 CORES_A_WORKER = 4
 #: Modules that have one GPU alone, the longest first. Their groups come last: what shares is not held up.
-ALONE = ("test_inside_kernel", "test_probing", "test_gains", "test_peaks", "test_alone")
+ALONE = ("test_inside_kernel", "test_probing", "test_gains", "test_python_time", "test_peaks", "test_alone")
 #: It has all of them: ranks do not wait for other profiles. It is first, when nothing else runs yet.
 ALL = "test_ranks"
 #: Modules whose tests are about recorded scripts, and those whose tests have nothing in common.
