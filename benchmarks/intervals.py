@@ -54,6 +54,7 @@ FIRST = (
     ("First contact on CPUs, round 12", "round12cpu", "cpu"),
     ("First contact on GPUs, round 13", "round13", "cuda"),
     ("First contact on CPUs, round 13", "round13cpu", "cpu"),
+    ("First contact on GPUs, round 14", "round14", "cuda"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
