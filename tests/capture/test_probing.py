@@ -88,6 +88,7 @@ QUESTIONS = (
                 "loop",
                 "recurrent",
                 "embedding",
+                "topk",
                 "channels_last",
                 "compiled",
             }
@@ -151,6 +152,8 @@ QUESTIONS = (
     ),
     Question("loop", (Tensor(()), Tensor((), "double")), ("add", "6"), backward=True),
     *(Question("embedding", (Tensor((50, 8)),), (name, "2", "5"), backward=True) for name in ("SGD", "Adam")),
+    Question("topk", (Tensor((6, 40)),), ("1", "3")),
+    Question("topk", (Tensor((40, 6), "c10::BFloat16", (1, 40)),), ("0", "5", "largest")),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),
     Question("gelu", (Tensor((4,), "no such type"),)),

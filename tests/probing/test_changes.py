@@ -231,6 +231,21 @@ def test_a_sparse_gradient_leaves_what_its_trial_says_of_each_share(kind: str, h
     assert not questions(found, large), "several of that size may not fit"
 
 
+@pytest.mark.parametrize(("kind", "host"), [("cpu", 0.6), ("cuda", 1.0)])
+def test_a_sort_leaves_what_topk_takes_of_its_share(kind: str, host: float) -> None:
+    change = Replace("topk", (PLACE,), OTHERWISE, ("1", "9", "largest"), (0.5,))
+    found = run(op("sort", (64, 4096)), op("argsort", (64, 4096), ms=0.0), op("mul", (64, 4096)), kind=kind)
+    (asked,) = questions(found, change)
+    assert asked == Question("topk", (Tensor((64, 4096)),), ("1", "9", "largest"))
+    left = Scale((PLACE,), pytest.approx(0.6), pytest.approx(host), apart=True)
+    assert informed(found, change, {asked: answered(asked, 0.2)}) == (Together((left,)), True)
+    whole = replace(op("sort", (64, 4096)), dtypes=("long int",))
+    assert not questions(run(op("sort", (64, 4096)), whole, kind=kind), change), "one of the sorts is unknown"
+    (fewer,) = questions(run(op("sort", (1024, 1 << 17)), kind=kind), change)
+    assert fewer.tensors == (Tensor((512, 1 << 17)),), "rows are sorted each by itself"
+    assert not questions(run(op("sort", (2, 1 << 27)), kind=kind), change)
+
+
 def test_complex_numbers_of_double_precision_are_asked_about() -> None:
     spectrum = Op("aten::_fft_c2r", "forward", 1.0, 9.0, 9.0, ((64, 129),), ("c10::complex<double>",))
     phase = Op("aten::sin", "forward", 1.0, 0.1, 0.1, ((129,),), ("double",))

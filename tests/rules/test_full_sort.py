@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from tests import samples
+from warpline.model.change import Replace, Scale
 from warpline.model.profile import LineCost, Op
-from warpline.rulekit import Context
+from warpline.rulekit import Context, Draft
 from warpline.rules.full_sort import FullSort
 from warpline.text.edits import apply
 
@@ -43,6 +44,14 @@ def step():
 
 def edited(tmp_path: Path, body: str, call: str, mode: str = "no_grad") -> tuple[str, str, str]:
     """The script before and after the edit, and how safe it is called ("" without one)."""
+    text, draft = drafted(tmp_path, body, call, mode)
+    if not draft.fixes:
+        return text, text, ""
+    return text, apply(text, draft.fixes[0].edits), draft.fixes[0].applicability
+
+
+def drafted(tmp_path: Path, body: str, call: str, mode: str = "no_grad") -> tuple[str, Draft]:
+    """The script, and what is said of its only sort."""
     from warpline.capture.runner.dataflow.mode import Recording
     from warpline.capture.runner.lines.names import QualifiedNames
     from warpline.capture.runner.lines.userfiles import UserFiles
@@ -66,9 +75,7 @@ def edited(tmp_path: Path, body: str, call: str, mode: str = "no_grad") -> tuple
     profile = replace(profile, facts=replace(profile.facts, dataflow=flow))
     context = Context(profile, lambda file: text if file == str(path) else None)
     (draft,) = FullSort().find(context)
-    if not draft.fixes:
-        return text, text, ""
-    return text, apply(text, draft.fixes[0].edits), draft.fixes[0].applicability
+    return text, draft
 
 
 def run(text: str) -> Any:
@@ -162,3 +169,20 @@ def test_a_slice_of_more_than_there_is_still_works(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     exec(compile(after, "/example/sorts.py", "exec"), names)
     assert torch.equal(names["Near"](3).all(torch.tensor([[2.0, 1.0]]), 3), torch.tensor([[1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("return x.argsort(descending=True)[..., :k]", ("1", "3", "largest")),
+        ("return torch.sort(x, dim=0)[0][:1]", ("0", "1")),
+    ],
+)
+def test_topk_is_tried_where_the_line_has_one_kind_of_sort(
+    tmp_path: Path, body: str, asked: tuple[str, ...]
+) -> None:
+    change = drafted(tmp_path, body, "Near(3).all(table, 3)")[1].change
+    assert isinstance(change, Replace) and (change.by, change.options) == ("topk", asked)
+    assert change.shares == (1.0,)
+    two = "return x.sort(1).values[:, :3], x.sort(1).values.sum()"
+    assert isinstance(drafted(tmp_path, two, "Near(3).all(table, 3)")[1].change, Scale)

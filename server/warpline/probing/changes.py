@@ -27,12 +27,13 @@ _READERS: dict[str, inputs.Reader] = {
     "loop": inputs.looped,
     "recurrent": inputs.recurrent,
     "embedding": inputs.looked_up,
+    "topk": inputs.ordered,
 }
 #: Tried on what the operators themselves did. The other kinds are tried in one usual spelling, and what is
 #: written may cost more than that, or less.
 _AS_RECORDED = frozenset({
     "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "optimizer",
-    "recurrent", "channels_last", "embedding", COMPILED,
+    "recurrent", "channels_last", "embedding", "topk", COMPILED,
 })  # fmt: skip
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
 _SPELLED = 4.0
@@ -71,7 +72,8 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         device, host = left
         if change.by == "loop":  # one call takes the host as long, however many rounds it replaces
             host *= min(1.0, inputs.MOST_ROUNDS / int(change.options[0]))
-        if change.by == "embedding":  # other findings are about other tables of these lines
+        # Other findings are about other tables of these lines; a line with a sort has other work, too.
+        if change.by in ("embedding", "topk"):
             return _apart(change, device, can(profile.manifest.device.kind, "kernels")), True
         dearer = _dearer(profile, change, asked, answers)
         device, host = device / dearer, host / max(1.0, dearer)

@@ -11,7 +11,7 @@ from warpline.model import costs as figures
 from warpline.model.operators import FUSED_ATTENTION
 from warpline.model.profile import LineCost, Op
 from warpline.wire.precision import DOUBLE, HALF, REAL
-from warpline.wire.probing import CAST, LOOPED, MIXED, WIDE, Question, Tensor
+from warpline.wire.probing import CAST, LOOPED, MIXED, SORTS, WIDE, Question, Tensor
 
 #: Inputs that differ are asked about one by one, those that take longest first.
 MOST = 4
@@ -29,7 +29,7 @@ PIECES = frozenset({
 #: (1,024), and what is launched beyond that would be timed at the host's pace.
 MOST_ROUNDS = 100
 _MATRIX = 2  # dimensions
-#: Of an embedding's table: a trial has several such tensors.
+#: Of an embedding's table, or of what is sorted: a trial has several such tensors.
 MOST_NUMBERS = 1 << 26
 #: Answers have to cover this share of the time that they are about; the rest counts like them.
 COVERED = figures.bound("probed-share")
@@ -293,6 +293,31 @@ def looked_up(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weigh
     *words, rows, columns = options
     table = Tensor((int(rows), int(columns)))
     return [(Question(by, (table,), tuple(words), True), 1.0)] if prod(table.shape) <= MOST_NUMBERS else []
+
+
+def ordered(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """What is sorted, by the sorts' own time; nothing where that of one sort is not known."""
+    found: dict[tuple[Tensor, ...], float] = {}
+    for op in forward(costs):
+        if op.name.removeprefix("aten::") not in SORTS or op.device_ms <= 0:
+            continue
+        given = tensor(op, 0)
+        given = _fewer(given, int(options[0])) if given is not None else None
+        if given is None:
+            return []
+        found[given,] = found.get((given,), 0.0) + op.device_ms
+    longest = sorted(found.items(), key=lambda item: -item[1])[:MOST]
+    return [(Question(by, given, options), ms) for given, ms in longest]
+
+
+def _fewer(given: Tensor, dim: int) -> Tensor | None:
+    """At most ``MOST_NUMBERS`` of it: its first rows, which are sorted each by itself. None where one
+    dimension alone has more."""
+    count, *rest = given.shape or (1,)
+    rows = min(count, MOST_NUMBERS // max(1, prod(rest)))
+    if rows == count:
+        return given
+    return None if rows < 1 or dim % len(given.shape) == 0 else replace(given, shape=(rows, *rest))
 
 
 def odd(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:

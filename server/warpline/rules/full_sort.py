@@ -112,13 +112,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from warpline.model.change import Change, Replace
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.graph import Graph, graph_around
-from warpline.rulekit.graph.sorts import SORTS, PartlyRead, partly_read
+from warpline.rulekit.graph.sorts import PartlyRead, partly_read
 from warpline.rulekit.saving import without
 from warpline.rulekit.topk import first_few
+from warpline.wire.probing import SORTS
 
 
 class FullSort(Rule):
@@ -156,15 +158,28 @@ def _draft(context: Context, graph: Graph, cost: LineCost, sorts: list[PartlyRea
             **context.spent("sort", spent),
         },
         cost_ms=spent,
-        # What `topk` takes instead was not tried.
-        change=without(context, cost, spent),
+        change=_change(context, graph, cost, sorts, spent),
         fixes=[partial(_fix, context, graph, cost, sorts)],
     )
 
 
-def _fix(context: Context, graph: Graph, cost: LineCost, sorts: list[PartlyRead]) -> Fix:
+def _change(context: Context, graph: Graph, cost: LineCost, sorts: list[PartlyRead], spent: float) -> Change:
+    """What a trial says of `topk`. A bound where it was not tried, as where sorts of the line differ."""
+    most = without(context, cost, spent)
+    asked = {(str(one.dim), str(one.read), *(["largest"] if one.largest else [])) for one in sorts}
+    if len(asked) != 1 or not _all_of(graph, cost, sorts) or cost.device_ms <= 0:
+        return most
+    return Replace("topk", (cost.place,), most, asked.pop(), (min(1.0, spent / cost.device_ms),))
+
+
+def _all_of(graph: Graph, cost: LineCost, sorts: list[PartlyRead]) -> bool:
+    """Whether ``sorts`` are all sorts of the line."""
     ran = [node for node in graph.nodes if node.name in SORTS and graph.place(node) == cost.place]
-    if len({(one.dim, one.largest) for one in sorts}) != 1 or len(ran) != len(sorts):
+    return len(ran) == len(sorts)
+
+
+def _fix(context: Context, graph: Graph, cost: LineCost, sorts: list[PartlyRead]) -> Fix:
+    if len({(one.dim, one.largest) for one in sorts}) != 1 or not _all_of(graph, cost, sorts):
         raise Refused(
             "other calls of this line may read all entries: call `torch.topk` where only a few are read"
         )

@@ -20,7 +20,7 @@ KINDS = frozenset({
     "layer_norm", "rms_norm", "attention", "optimizer", "product", "padded", "narrower", "convolution", "cat",
     "gelu", "gelu_tanh", "silu", "mish", "hardswish", "sigmoid", "tanh", "softplus", "softmax", "leaky_relu",
     "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop", "channels_last",
-    "embedding", "recurrent", COMPILED,
+    "embedding", "recurrent", "topk", COMPILED,
 })  # fmt: skip
 #: Words for norms whose input is in half precision. ``CAST``: the norm casts it to float32 and back, and the
 #: replacement gets it as it is, with the gain cast to its type. ``WIDE``: the replacement computes in float32
@@ -35,6 +35,9 @@ LOOPED = frozenset({
     "floor", "round", "clone", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
     "binary_cross_entropy_with_logits", "softplus", "leaky_relu", "clamp", "pow", "cross_entropy_loss",
 })  # fmt: skip
+
+#: Operators that sort, as aten names them.
+SORTS = frozenset({"sort", "argsort", "msort"})
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from warpline.rulekit.graph.axes import Axes, axes_of, moved, regrouped
 from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
 from warpline.wire.dataflow import DIRECT
+from warpline.wire.probing import SORTS
 
-SORTS = frozenset({"sort", "argsort", "msort"})
 #: What gives one piece of a tensor, and all of them.
 _ONE_PIECE = frozenset({"select", "slice", "narrow"})
 _PIECES = frozenset({"unbind", "split", "split_with_sizes", "chunk", "tensor_split"})

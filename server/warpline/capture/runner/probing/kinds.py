@@ -18,6 +18,7 @@ from . import (
     optimizers,
     products,
     recurrent,
+    sorts,
 )
 from .pair import Pair
 
@@ -36,4 +37,5 @@ KINDS: Dict[str, Callable[[Question, str], Pair]] = {
     **optimizers.KINDS,
     **products.KINDS,
     **recurrent.KINDS,
+    **sorts.KINDS,
 }
