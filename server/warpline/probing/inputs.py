@@ -52,7 +52,7 @@ def tensor(op: Op, at: int, dtypes: Collection[str] = REAL) -> Tensor | None:
 
 
 def piece(op: Op, at: int) -> Tensor | None:
-    """The same, or a tensor of a single number and no dimension, as a reduction of a piece gives."""
+    """What ``tensor`` gives, or a single number without dimensions, as a reduction of a piece makes it."""
     alone = op.dtypes[at : at + 1] and op.dtypes[at] in REAL and op.shapes[at : at + 1] == ((),)
     return Tensor((), op.dtypes[at]) if alone else tensor(op, at)
 

@@ -36,6 +36,7 @@ PATIENCE_BEFORE_BACKWARD_S = 10.0
 PATIENCE_EVALUATED_S = 60.0
 FORGOTTEN = 64  # a key that is not among so many signals is dropped from the cycle
 #: The same where keys come back after that: so many optimizers may step in turn (each weight has one).
+#: Chosen: more than large models have tensors.
 LATEST_FORGOTTEN = 4096
 
 PARALLEL = (
@@ -333,9 +334,10 @@ class Cycle:
         if len(self.counts) == 1:
             self.anchor = key
             return
-        for gone in [other for other, last in self.last.items() if self.signals - last > self.forgotten]:
+        # This runs in timed steps, once for each optimizer: no key is looked at that need not be.
+        while self.signals - self.last[gone := next(iter(self.last))] > self.forgotten:
             del self.counts[gone], self.last[gone]
             if self.forgotten < LATEST_FORGOTTEN:
                 self._dropped.add(gone)
         least = min(self.counts.values())
-        self.anchor = [other for other in self.last if self.counts[other] == least][-1]
+        self.anchor = next(other for other in reversed(self.last) if self.counts[other] == least)
