@@ -84,7 +84,7 @@ Safe: no value depends on it. Cycles that exist when `gc.freeze()` is called are
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import median
 
@@ -113,12 +113,13 @@ class GcPauseInStep(Rule):
         explicit = [cost for cost in pauses if _collect(context, cost.place) is not None]
         every = _timed_ms(context)
         told = not _is_one_event([end - begin for begin, end in context.profile.facts.gc_ns])
+        calls = _calls(context)
         for cost in explicit:
-            spent = cost.gc_ms if told else min(cost.gc_ms, every or 0.0)
+            rate = calls.pop(cost.place, (every or 0.0, 0.0))[0]
+            spent = cost.gc_ms if told else min(cost.gc_ms, rate)
             fix = partial(_remove, context, cost.place)
             yield self._draft(context, cost.place, cost.place, [cost], spent, fix)
-        seldom = _seldom(context, {cost.place for cost in explicit})
-        for place, (spent, steps) in seldom.items():
+        for place, (spent, steps) in calls.items():
             yield self._called(context, place, spent, steps)
         automatic = [cost for cost in pauses if cost not in explicit]
         seen = sum(cost.gc_ms for cost in automatic)
@@ -210,11 +211,9 @@ def _timed_ms(context: Context) -> float | None:
     return max(0.0, facts.gc_timed_ns - alone - elsewhere) / sum(timed) * context.step_ms
 
 
-def _seldom(
-    context: Context, captured: Collection[tuple[str, int]]
-) -> dict[tuple[str, int], tuple[float, float]]:
-    """Calls of ``gc.collect()`` in several steps of the run, and in none of the captured ones, by place: the
-    time of each step on average, and the number of steps for one call."""
+def _calls(context: Context) -> dict[tuple[str, int], tuple[float, float]]:
+    """Calls of ``gc.collect()`` in several steps of the run, by place: the time of each step on average, and
+    the number of steps for one call."""
     timed = context.profile.manifest.timed_ns
     calls: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for step, file, line, spent in context.profile.facts.gc_full:
@@ -223,7 +222,7 @@ def _seldom(
     found = {}
     for place, each in calls.items():
         first, last = each[0][0], each[-1][0]  # a single call has no rate
-        if timed and last > first and place not in captured:
+        if timed and last > first:
             steps = (last - first) / (len(each) - 1)
             spent_ms = median(spent for _, spent in each) / 1e6 / steps
             # That time is a part of the steps, but of few timed ones perhaps.
