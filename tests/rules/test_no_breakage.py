@@ -446,3 +446,23 @@ def test_a_list_of_gradients_is_unset_where_one_loop_does_the_same(
 )
 def test_a_list_of_something_else_stays(listed: str) -> None:
     assert fixed(LISTED.format(listed=listed, more=""), "zeroed-gradients") == []
+
+
+TABLE_FIRST = """\
+import torch
+table = torch.nn.Embedding(50000, 64, sparse={sparse})
+optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1, foreach=False)
+#^ site optimizer type=Adagrad fused=None foreach=false parameters=200
+for batch in loader:
+    loss = model(table(batch))  #> cost device_ms=40
+    loss.backward()
+    optimizer.step()
+    #^ cost step_ms=20 device_ms=9 idle_ms=11 cpu_ms=20 launches=2400; use optimizer
+"""
+
+
+def test_a_fused_optimizer_does_not_go_with_sparse_gradients() -> None:
+    (told,) = fixed(TABLE_FIRST.format(sparse="False"), "per-tensor-optimizer")
+    assert "fused=True" in told
+    (told,) = fixed(TABLE_FIRST.format(sparse="True"), "per-tensor-optimizer")
+    assert "no fused version takes the sparse gradients" in told

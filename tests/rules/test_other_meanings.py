@@ -186,6 +186,44 @@ def test_arguments_of_an_embedding_bag_by_position(more: str, told: str) -> None
     assert told in found
 
 
+BY_FUNCTION = """\
+import torch
+import torch.nn.functional as F
+table = torch.nn.Parameter(torch.randn(1500000, 128){moved})
+optimizer = torch.optim.Adagrad([table], lr=0.05{form})
+#^ site optimizer type=Adagrad elements=192000000 shapes=[[1,1500000,128]] with.weight_decay=0
+for ids, clicked in loader:
+    rows = table{scaled}  #> cost step_ms=0.1
+    loss = loss_of(F.embedding_bag(ids, rows{more}), clicked)
+    #^ cost step_ms=4 device_ms=4 backward_ms=3
+    #^ op aten::_embedding_bag shapes=[[1500000,128],[65536]] device_ms=0.5
+    #^ op aten::_embedding_bag_dense_backward phase=backward shapes=[[4096,128],[65536]] device_ms=1
+    #^ op aten::fill_ phase=backward shapes=[[1500000,128],[]] device_ms=2
+    #> tensor %1 shape=[1500000,128] parameter=true; tensor %2 shape=[65536]; tensor %3 shape=[1500000,128]
+    #> node aten._embedding_bag.default args=[%{table},%2] shape=[4096,128]
+    loss.backward()
+    optimizer.step()  #> use optimizer; cost step_ms=5 device_ms=5; op aten::_foreach_add_ device_ms=5
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, "F.embedding_bag(ids, rows, sparse=True)"),
+        ({"more": ', mode="mean"'}, 'mode="mean", sparse=True)'),
+        ({"more": ', mode="max"'}, "`sum` and `mean` only"),
+        ({"more": ", scale_grad_by_freq=True"}, "`scale_grad_by_freq` needs dense"),
+        ({"more": ", sparse=wanted"}, "set elsewhere"),
+        ({"form": ", fused=True"}, "does not accept sparse gradients"),
+        ({"scaled": " * 0.5", "table": "3"}, "if nothing is done to the table before"),
+    ],
+)
+def test_a_function_that_looks_rows_up_takes_sparse(changed: dict[str, str], told: str) -> None:
+    parts = {"moved": "", "form": "", "scaled": "", "more": "", "table": "1", **changed}
+    (found,) = fixed(BY_FUNCTION.format(**parts), "dense-embedding-gradient")
+    assert told in found
+
+
 ATTENTION = """\
 #> steps step_ms=40
 import torch.nn.functional as F

@@ -71,6 +71,23 @@ def test_a_computed_size_is_rounded_up_where_it_is_computed() -> None:
     assert "nn.Linear(512, -(-(size + 1) // 64) * 64)" in apply(text, draft.fixes[0].edits)
 
 
+@pytest.mark.parametrize(
+    ("code", "rounded"),
+    [
+        ("int(size * 16.002)", "-(-int(size * 16.002) // 64) * 64"),
+        ("scaled(size)", "-(-scaled(size) // 64) * 64"),
+        ("len(words)", None),
+        ("table.shape[1]", None),
+    ],
+)
+def test_a_call_is_rounded_up_but_nothing_that_reads_a_size(code: str, rounded: str | None) -> None:
+    text, (draft,) = drafts(COMPUTED, SCRIPT.replace("size + 1", code))
+    if rounded is None:
+        assert not draft.fixes
+    else:
+        assert f"nn.Linear(512, {rounded})" in apply(text, draft.fixes[0].edits)
+
+
 def test_all_products_of_one_size_are_one_finding() -> None:
     _, (draft,) = drafts(COMPUTED)
     assert draft.cost_ms == 19.0

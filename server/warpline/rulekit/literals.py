@@ -111,3 +111,12 @@ def _pair(
         yield word, value
         if isinstance(owner, cst.Name):
             yield f"{owner.value}.{word}", value
+
+
+def is_switched_on(sources: Iterable[Source], name: str) -> bool:
+    """Whether the files as they are now give ``name`` the value True: an argument, an entry or a variable."""
+    return any(
+        given == name and source.literal(value) is True
+        for source in sources
+        for given, value in _given(source)
+    )

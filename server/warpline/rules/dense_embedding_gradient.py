@@ -142,7 +142,9 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.embeddings import MOST_READ, Table, share_of, tables
+from warpline.rulekit.graph import graph_around
 from warpline.rulekit.holders import argument, display_of, holder, lacking
+from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.message import message, ms
 from warpline.rulekit.saving import leaving
 from warpline.wire.run import Site
@@ -155,6 +157,8 @@ _SAME_RESULT = ("SGD", "Adagrad")
 _MODULES = ("Embedding", "EmbeddingBag")
 _BY_MODULES = ("aten::embedding", "aten::_embedding_bag")
 _OTHER_RESULT = ("Adam", "AdamW")
+#: Functions that look rows up, and at which position they take ``sparse``.
+_FUNCTIONS = {"torch.nn.functional.embedding": 6, "torch.nn.functional.embedding_bag": 7}
 
 
 class DenseEmbeddingGradient(Rule):
@@ -337,7 +341,7 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
             "for the other parameters; the moments of rows that a step does not read then do not "
             "change, so check the training result"
         )
-    if facts_of(Optimizer, optimizer).fused:
+    if facts_of(Optimizer, optimizer).fused or is_switched_on(context.sources(), "fused"):
         raise Refused(
             f"pass `sparse=True` and leave out `fused=True`: fused {kind} does not accept sparse gradients"
         )
@@ -348,13 +352,13 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
     if table.by not in _BY_MODULES:
         raise Refused("look the rows up with `F.embedding(ids, table, sparse=True)` instead of an index")
     source = context.source(made.file if made is not None else "")
-    call = source.call(made.line, *_MODULES) if made is not None else None
-    if call is None or made is None:
+    if made is None:
+        return _in_call(context, table)
+    call = source.call(made.line, *_MODULES)
+    if call is None:
         raise Refused("pass `sparse=True` where the embedding is created")
     bag = source.is_named(call.func, "EmbeddingBag")  # it has no `padding_idx` before these
-    scaled = source.argument(call, "scale_grad_by_freq", 4 if bag else 5)
-    if scaled is not None and source.literal(scaled.value) is not False:
-        raise Refused("`scale_grad_by_freq` needs dense gradients")
+    _check_scale(source, call, 4 if bag else 5)
     if _setting(made, "mode") == "max":
         raise Refused("`sparse=True` does not work with the mode `max`")
     mapping = _unpacked(context, made)
@@ -366,6 +370,40 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
     changes.recorded(made, source, call, "sparse", "True")
     first, *rest = changes.edits.values()
     return first.fix("Use sparse gradients", "unsafe", *rest)
+
+
+def _check_scale(source: Source, call: cst.Call, position: int) -> None:
+    scaled = source.argument(call, "scale_grad_by_freq", position)
+    if scaled is not None and source.literal(scaled.value) is not False:
+        raise Refused("`scale_grad_by_freq` needs dense gradients")
+
+
+def _in_call(context: Context, table: Table) -> Fix:
+    """``sparse=True`` for the function that looks the rows of a parameter up."""
+    cost = table.cost
+    source = context.source(cost.file)
+    calls = [call for call in source.calls(cost.line) if source.name(call.func) in _FUNCTIONS]
+    if len(calls) != 1:
+        raise Refused("pass `sparse=True` where the rows are looked up")
+    (call,) = calls
+    _check_scale(source, call, 5)
+    position = _FUNCTIONS[source.name(call.func)]
+    if source.argument(call, "sparse", position) or source.unpacked(call):
+        raise Refused("`sparse` may be set elsewhere: set it by hand")
+    mode = source.argument(call, "mode", 6) if position > 6 else None
+    if mode is not None and source.literal(mode.value) not in ("sum", "mean"):
+        raise Refused("`sparse=True` works with the modes `sum` and `mean` only")
+    graph = graph_around(context.profile.facts.dataflow)
+    read = [
+        node.inputs[0]
+        for node in (graph.at(cost.place) if graph is not None else ())
+        if node.name in ("embedding", "_embedding_bag") and node.inputs
+    ]
+    if graph is None or not read or not graph.parameters.issuperset(read):
+        raise Refused("pass `sparse=True` if nothing is done to the table before its rows are looked up")
+    edits = Edits(source)
+    edits.set_argument(call, "sparse", "True")
+    return edits.fix("Use sparse gradients", "unsafe")
 
 
 def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call]) -> Fix:

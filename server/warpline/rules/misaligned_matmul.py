@@ -202,13 +202,8 @@ def _layer(context: Context, cost: LineCost, size: int) -> tuple[Site, Holder] |
 def _reads_it(context: Context, holder: Holder) -> bool:
     """Whether the size is only read there, off something that has it: ``len(bins)``, ``data.shape[1]``."""
     source = context.source(holder.file)
-    starting = [
-        node
-        for node in source.at(holder.line, cst.Call, cst.Subscript, cst.BinaryOperation)
-        if source.span(node)[0] == (holder.line, holder.column)
-    ]
-    node = max(starting, key=lambda node: source.span(node)[1], default=None)
-    if holder.kind != "computed" or node is None:
+    node = _computed(source, holder)
+    if node is None:
         return False
     if isinstance(node, cst.Call):
         return source.is_named(node.func, "len", "size", "numel")
@@ -217,6 +212,18 @@ def _reads_it(context: Context, holder: Holder) -> bool:
         and isinstance(node.value, cst.Attribute)
         and node.value.attr.value == "shape"
     )
+
+
+def _computed(source: Source, holder: Holder) -> cst.BaseExpression | None:
+    """The largest expression that begins where ``holder`` is computed; None where it is not."""
+    if holder.kind != "computed":
+        return None
+    starting = [
+        node
+        for node in source.at(holder.line, cst.Call, cst.Subscript, cst.BinaryOperation)
+        if source.span(node)[0] == (holder.line, holder.column)
+    ]
+    return max(starting, key=lambda node: source.span(node)[1], default=None)
 
 
 def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | None, list[cst.Integer]]:
@@ -272,15 +279,10 @@ def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Sou
     if own is not None:
         return *own, _rounded(own[1].value, size)
     source = context.source(holder.file)
-    if holder.kind == "computed":
-        sums = [
-            node
-            for node in source.at(holder.line, cst.BinaryOperation)
-            if source.span(node)[0] == (holder.line, holder.column)
-        ]
-        if sums:
-            widest = max(sums, key=lambda node: source.span(node)[1])
-            return source, widest, _rounded(f"({source.code(widest)})", size)
+    widest = _computed(source, holder)
+    if isinstance(widest, (cst.Call, cst.BinaryOperation)) and not _reads_it(context, holder):
+        code = source.code(widest)
+        return source, widest, _rounded(code if isinstance(widest, cst.Call) else f"({code})", size)
     if holder.kind == "text":
         return in_text_at(context, holder, size, str(padded))
     if reason := by_hand(holder, holder.name or "the size"):

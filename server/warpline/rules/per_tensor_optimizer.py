@@ -192,6 +192,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.filled import maker_of
 from warpline.rulekit.holders import by_hand, display_of, literal_at
+from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.optimizer_groups import same_settings_together
 from warpline.rulekit.optimizer_step import (
     OPERATIONS,
@@ -327,6 +328,8 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
     version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
     if version < _FUSED[kind]:
         raise Refused("this version of torch has no fused version of it")
+    if is_switched_on(context.sources(), "sparse"):
+        raise Refused("no fused version takes the sparse gradients of `sparse=True`")
     source = context.source(site.file)
     call = making_call(source, site, kind)
     if call is None:
