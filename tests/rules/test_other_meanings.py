@@ -393,3 +393,29 @@ def test_sparse_is_put_into_the_mapping_that_the_call_unpacks(shared: bool, read
 
     (found,) = fixed(TABLE, "dense-embedding-gradient", held)
     assert told in found
+
+
+ASSERTED = """\
+#> totals idle_ms=8
+import torch
+for images in loader:
+    scores = model(images)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    assert {check}
+    #^ cost cpu_ms=9 sync_ms=9 step_ms=0.5; site sync what=bool calls=1 wait_ms=9 direct=true
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("torch.isfinite(scores).all().item()", "torch._assert_async(torch.isfinite(scores).all())"),
+        ("not torch.any(scores < 0), 'negative'", "torch._assert_async(~torch.any(scores < 0), 'negative')"),
+        ("scores.all(), f'of {scores}'", "use a fixed text"),
+        ("scores.cpu().numpy().all()", "No edit is offered"),
+        ("scores.all() and ready", "No edit is offered"),
+        ("scores.sum() > 0", "No edit is offered"),
+    ],
+)
+def test_an_assert_of_one_bit_is_left_to_the_device(check: str, told: str) -> None:
+    (found,) = fixed(ASSERTED.format(check=check), "sync-in-step")
+    assert told in found

@@ -7,7 +7,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.waiting import counter, read_call, reads_of
+from warpline.rulekit.waiting import READS, counter, read_call, reads_of
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement, is_method
 
@@ -19,12 +19,17 @@ _TELLS = (
     "add_scalar", "add_scalars", "set_postfix", "set_postfix_str", "set_description", "set_description_str",
     "writerow", "track", "report",
 )  # fmt: skip
+#: Methods, and functions of torch, whose result is one bit.
+_ONE_BIT = ("all", "any")
 
 
 def read_later(context: Context, cost: LineCost) -> Fix:
     """A fix for the value that the line of ``cost`` reads in each step. Raises Refused."""
     source = context.source(cost.file)
     call = read_call(source, cost.line)
+    checked = _asserted(source, cost.line)
+    if checked is not None:
+        return _on_device(source, *checked)
     if call is None:
         raise Refused("the wait is not a plain `.item()` or `.cpu()`")
     statement = source.statement(call)
@@ -48,6 +53,33 @@ def read_later(context: Context, cost: LineCost) -> Fix:
             )
         return _every_so_often(source, statement)
     raise Refused("the value is used on the host in every step")
+
+
+def _asserted(source: Source, line: int) -> tuple[cst.Assert, cst.Call, bool] | None:
+    """An ``assert`` on the line of one bit that torch computes: the call that does, and whether it is to be
+    false. None where it may be something else, such as one of several conditions."""
+    for check in source.at(line, cst.Assert):
+        assert isinstance(check, cst.Assert)
+        test, negated = check.test, False
+        while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test, negated = test.expression, not negated
+        if isinstance(test, cst.Call) and is_method(test, "item") and isinstance(test.func, cst.Attribute):
+            test = test.func.value
+        if not isinstance(test, cst.Call) or not is_method(test, *_ONE_BIT):
+            continue
+        if not any(is_method(call, *READS) for call in source.nodes(cst.Call, within=test)):
+            return check, test, negated
+    return None
+
+
+def _on_device(source: Source, check: cst.Assert, test: cst.Call, negated: bool) -> Fix:
+    if check.msg is not None and not isinstance(source.literal(check.msg), str):
+        raise Refused("the message of the `assert` would be made in each step: use a fixed text")
+    edits = Edits(source)
+    torch = edits.add_import("torch", "import torch")
+    said = "" if check.msg is None else f", {source.code(check.msg)}"
+    edits.replace(check, f"{torch}._assert_async({'~' if negated else ''}{source.code(test)}{said})")
+    return edits.fix("Let the device check it", "unsafe")
 
 
 def _sum(source: Source, call: cst.Call, small: cst.AugAssign, cost: LineCost) -> Fix:

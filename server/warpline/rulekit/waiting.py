@@ -56,12 +56,12 @@ def waits(context: Context) -> list[Wait]:
     surveyed_ms = context.profile.facts.flags.surveyed_ms
     slowed = 0.0 if surveyed_ms is None else surveyed_ms - context.step_ms + context.crowded_ms()
     slowed = max(0.0, slowed)
-    places = dict.fromkeys([cost.place for cost in context.profile.lines if cost.sync_ms > 0])
+    places = dict.fromkeys([cost.place for cost in context.profile.lines if _own_ms(cost) > 0])
     made = []
     for place in [*places, *(place for place in found if place not in places)]:
         cost = context.cost(*place) or LineCost(*place, functions.get(place, ""))
         seen = found.get(place, [])
-        waited = max(cost.sync_ms, sum(one.wait_ms or 0.0 for one in seen))
+        waited = max(_own_ms(cost), sum(one.wait_ms or 0.0 for one in seen))
         # The trace of other steps holds it too: it is not a look at every hundredth one.
         asked = cost.syncs >= USUAL and any(one.direct and one.wait_ms is not None for one in seen)
         made.append(
@@ -75,6 +75,11 @@ def waits(context: Context) -> list[Wait]:
             )
         )
     return made
+
+
+def _own_ms(cost: LineCost) -> float:
+    """The wait without that of anomaly detection, which checks each gradient on the host."""
+    return max(0.0, cost.sync_ms - cost.check_ms)
 
 
 def read_call(source: Source, line: int) -> cst.Call | None:

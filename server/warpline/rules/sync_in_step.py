@@ -120,7 +120,37 @@ def forward(self, tokens):
 Use sizes that the host knows: run all experts on all tokens with `torch.where`, or sort the tokens by
 expert with a fixed number for each.
 
+## Example
+
+```python
+#> totals idle_ms=8
+import torch
+
+for images, labels in loader:
+    scores = model(images)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    assert not scores.isnan().any(), "not a number"
+    #^ found; cost cpu_ms=9 sync_ms=9 step_ms=0.5; site sync what=bool calls=1 wait_ms=9 direct=true
+```
+
+## Use instead
+
+```python
+import torch
+
+for images, labels in loader:
+    scores = model(images)
+    torch._assert_async(~scores.isnan().any(), "not a number")
+```
+
 ## Near misses
+
+Anomaly detection waits, not the line whose gradients it checks:
+
+```python
+#> totals idle_ms=8; flags anomaly_mode=true
+for images, labels in loader:
+    loss = criterion(model(images), labels)  #> cost device_ms=12 sync_ms=9 check_ms=12 step_ms=20
+```
 
 The wait is short without the profiler too:
 
@@ -166,7 +196,8 @@ for step, images in enumerate(loader):
 ## Fix safety
 
 Safe if the sum or the list is only read after the loop: a sum in double precision on the device has
-exactly the same bits. Unsafe if a message is then only printed every N steps.
+exactly the same bits. Unsafe if a message is then only printed every N steps, and where the device checks
+an `assert`: the program then ends a little later, and on a GPU nothing can catch the error.
 
 ## References
 
