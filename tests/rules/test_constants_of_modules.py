@@ -52,3 +52,32 @@ def test_what_a_module_computes_of_its_buffers_is_kept_there(
     profile = replace(example.profile, lines=tuple(lines), facts=facts)
     (draft,) = ConstantRebuilt().find(Context(profile, texts(example)))
     assert example.text.splitlines()[draft.line - 1].strip() == line
+
+
+PROPERTY = """\
+import torch
+
+class Walks(torch.nn.Module):
+    @property
+    def walk(self):
+        return self.weights.softmax(1)
+        #^ cost step_ms=4 device_ms=4 forward_ms=4; tensor %9 shape=[8192,8192] buffer=true
+        #^ node aten._softmax.default function=Walks.walk args=[%9,1,False] shape=[8192,8192]
+
+    def forward(self, x):
+        return self.walk @ x
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+        #^ node aten.mm.default function=Walks.forward args=[%0,%8] shape=[8192,512]
+"""
+
+
+def test_what_a_property_computes_is_told_in_the_property() -> None:
+    example = read_example(PROPERTY)
+    lines = [
+        replace(cost, function="Walks.forward", called=((FILE, "Walks.walk"),))
+        if "self.walk" in example.text.splitlines()[cost.line - 1]
+        else replace(cost, function="Walks.walk")
+        for cost in example.profile.lines
+    ]
+    (draft,) = ConstantRebuilt().find(Context(replace(example.profile, lines=tuple(lines)), texts(example)))
+    assert "softmax" in example.text.splitlines()[draft.line - 1]

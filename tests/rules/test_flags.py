@@ -146,8 +146,55 @@ CHECKPOINTS += [
     GIVEN,
     GIVEN.replace("  # here", "").replace("plan.recompute", "True  # here"),
 ]
+CHECKPOINTS += [
+    f"""\
+class Saving(nn.Module):
+    def forward(self, x):
+        return checkpoint(self.block, x)  {CALLED}; {AGAIN}
+
+class Config:
+    lean = True  # here
+
+blocks = [{wrapped}]
+"""
+    for wrapped in (
+        "Saving(block) if Config.lean else block for block in blocks",
+        "block if not Config.lean else Saving(block) for block in blocks",
+    )
+]
+CHECKPOINTS += [
+    f"""\
+from functools import partial
+from torch.utils.checkpoint import checkpoint
+
+LEAN = True  # here
+passes = [partial(checkpoint, block, use_reentrant=False) if LEAN else block for block in blocks]
+for go in passes:
+    x = go(x)  {CALLED}; {AGAIN}
+""",
+    f"""\
+class Saving(nn.Module):
+    def forward(self, x):
+        return checkpoint(self.block, x)  {CALLED}; {AGAIN}
+
+LEAN = True  # here
+if LEAN:
+    model.blocks = nn.ModuleList(Saving(block) for block in model.blocks)
+""",
+]
 #: Nothing of these is a flag that is on: the finding stands at the call.
 UNDECIDED = [
+    f"""\
+DEEP = True  # it chooses another model
+
+class Deep(nn.Module):
+    def forward(self, x):
+        return checkpoint(self.block, x)  {CALLED}; {AGAIN}
+
+model = Deep(64) if DEEP else Shallow(64)
+if DEEP:
+    other = Deep(64)
+""",
     f"""\
 def forward(self, x, save):
     return checkpoint(self.block, x) if save else self.block(x)  {CALLED}; {AGAIN}
@@ -205,6 +252,20 @@ def test_checkpointing_is_switched_off_where_the_flag_is_written(code: str) -> N
     assert draft.line == _marked(text)
     old, new = (one.split("\n")[draft.line - 1] for one in (text, apply(text, draft.fixes[0].edits)))
     assert new != old and new in (old.replace("True", "False"), old.replace("False", "True"))
+
+
+def test_blocks_that_are_handed_to_checkpoint_are_taken_as_they_are() -> None:
+    code = f"""\
+import functools
+from torch.utils import checkpoint
+
+passes = [functools.partial(checkpoint.checkpoint, block, use_reentrant=False) for block in blocks]
+for go in passes:
+    x = go(x)  {CALLED}; {AGAIN}
+"""
+    text, draft = found("needless-checkpointing", HEAD + code)
+    assert draft.line == text.split("\n").index(code.split("\n")[3]) + 1
+    assert "passes = [block for block in blocks]" in apply(text, draft.fixes[0].edits)
 
 
 @pytest.mark.parametrize("code", UNDECIDED)

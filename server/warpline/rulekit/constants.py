@@ -20,8 +20,9 @@ _DEPTH = 4  # functions that only call such functions
 
 def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence[Part]) -> FileLine | None:
     """The line to take out of the step: the call of the function that computes nothing but ``nodes`` where
-    one line calls it, else the line of ``own`` that takes longest. Also that where a module's ``forward``
-    computes it of the module's buffers alone: another buffer replaces it.
+    one line calls it, else the line of ``own`` that takes longest. Also that in a property, which reads as an
+    attribute, and where a module's ``forward`` computes it of the module's buffers alone: another attribute
+    or buffer replaces it.
 
     None where a name on that line is counted by the loop around it, so the next step has another value.
     """
@@ -42,6 +43,8 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
             return place
         if is_forward((place[0], function)) and _of_buffers(graph, nodes):
             return place
+        if _is_property(context.source(place[0]), place[1]):
+            return place
         found = _callers(context, place[0], function)
         if any(_counts(caller.source, caller.call) for caller in found):
             return None
@@ -59,6 +62,14 @@ def _computes_nothing_else(graph: Graph, file: str, function: str, constant: set
     ]
     return function not in ("<module>", "") and all(
         node.index in constant or node.name in VIEWS | READS for node in nodes
+    )
+
+
+def _is_property(source: Source, line: int) -> bool:
+    statement = source.statement_at(line)
+    function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
+    return function is not None and any(
+        source.is_named(one.decorator, "property") for one in function.decorators
     )
 
 

@@ -25,18 +25,37 @@ class Switch:
 def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | None:
     """The value of the flag by which ``node`` runs, such as the ``True`` behind ``if config.save_memory:``.
 
-    Where the whole function runs it, the flag may choose the function instead. None where no flag decides
-    it, or it is not known where the flag is written.
+    Where the whole function runs it, the flag may choose the function, or whether its class is wrapped around
+    something, instead.
+    None where no flag decides it, or it is not known where the flag is written.
     """
     found = [*_decided(context, source, node)]
     function = source.enclosing(node, cst.FunctionDef)
-    if not found and function is not None:
-        named = [one for one in source.nodes(cst.Name) if one.value == function.name.value]
-        uses = [one for one in named if one is not function.name]
+    owner = source.enclosing(function, cst.ClassDef) if function is not None else None
+    for outer in (one for one in (function, owner) if one is not None and not found):
+        named = [one for one in source.nodes(cst.Name) if one.value == outer.name.value]
+        uses = [one for one in named if one is not outer.name and (outer is function or _wraps(source, one))]
         found = [one for use in uses for one in _decided(context, source, use)]
     if not any(one.on for one in found) and context.reached.node(source, node) is not False:
         found = [*_set_on(context, source, node), *found]
     return next((one for one in found if one.on), found[0] if found else None)
+
+
+def _wraps(source: Source, name: cst.Name) -> bool:
+    """Whether a call of the class replaces what it is given: ``Saving(block) if save else block``, or
+    ``blocks = [Saving(block) for block in blocks]``."""
+    call, choice = source.parent(name), source.enclosing(name, cst.IfExp)
+    if not isinstance(call, cst.Call):
+        return False
+    if choice is not None:
+        left = choice.orelse if source.inside(name, choice.body) else choice.body
+        return source.code(left) in [source.code(arg.value) for arg in call.args]
+    assign = source.enclosing(name, cst.Assign)
+    return assign is not None and any(
+        source.code(one) == source.code(target.target)
+        for target in assign.targets
+        for one in source.nodes(type(target.target), within=assign.value)
+    )
 
 
 def switched_off(context: Context, name: str) -> Origin | None:

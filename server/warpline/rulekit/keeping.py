@@ -9,6 +9,9 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
+from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph.constants import VIEWS
+from warpline.rulekit.graph.storages import storages
 from warpline.syntax.source import Source, called_name, is_method
 
 _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
@@ -18,7 +21,10 @@ _EMPTIES = ("clear", "pop", "popleft", "popitem")
 _PARTED = ("detach", "item", "float", "int", "tolist", "numpy", "str", "len", "cpu", "backward", "step")
 #: Those that give no graph whatever is computed with them.
 _READ = ("detach", "item", "tolist", "numpy")
+_COPIES = ("clone", "copy")
 _BACKWARD = ("backward", "manual_backward")
+#: A view of at most a half of a tensor is a part of it.
+_TIMES = 2
 _DEPTH = 3  # functions that a value is passed through
 
 
@@ -164,9 +170,37 @@ def _in_comprehension(source: Source, node: cst.CSTNode) -> bool:
     return any(isinstance(one, (cst.ListComp, cst.GeneratorExp)) for one in source.ancestors(node))
 
 
-def _is_made(context: Context, source: Source, value: cst.BaseExpression, graph: bool) -> bool:
+def parts_kept(context: Context, made: LineCost) -> list[tuple[Source, cst.BaseExpression, int]]:
+    """Values that are views of a part of what the line ``made`` made, and so keep the storage of all of it,
+    each with how many times as large that is."""
+    graph = whole_graph(context.profile.facts.dataflow)
+    if graph is None:
+        return []
+    storage, found = storages(graph), []
+    for source, value, _ in keepers(context, graph=False):
+        if is_method(value, *_COPIES):
+            continue
+        scope = source.enclosing(value, cst.FunctionDef)
+        given = source.assigned(source.code(value), scope) if isinstance(value, cst.Name) else []
+        nodes = graph.at(source.place(given[-1] if given else value))
+        if not nodes or nodes[-1].name not in VIEWS or not nodes[-1].outputs:
+            continue
+        whole, part = storage(nodes[-1].outputs[0]), nodes[-1].outputs[0]
+        times = graph.size(whole) // max(1, graph.size(part))
+        maker = graph.producer.get(whole)
+        if times >= _TIMES and maker is not None and graph.place(maker) == made.place:
+            found.append((source, value, times))
+    return found
+
+
+def _is_made(
+    context: Context, source: Source, value: cst.BaseExpression, graph: bool, depth: int = _DEPTH
+) -> bool:
+    """Whether a step computes ``value``; ``depth``: functions that it may be passed through."""
+    while isinstance(value, cst.Subscript):
+        value = value.value
     if isinstance(value, cst.Name):
-        return _made(context, source, value, _DEPTH, graph)
+        return _made(context, source, value, depth, graph)
     if isinstance(value, cst.Call):
         if not graph and isinstance(value.func, cst.Attribute) and value.func.attr.value == "detach":
             return _is_made(context, source, value.func.value, graph)  # it shares the storage
@@ -360,7 +394,7 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
         for call in other.calls(cost.line, function.name.value) if cost.calls >= 0.5 else ():
             called = True
             given = other.argument(call, name.value, position)
-            if given is not None and _gives(context, other, given.value, depth - 1, graph):
+            if given is not None and _is_made(context, other, given.value, graph, depth - 1):
                 return True
     return not called and not graph  # a hook: torch calls it with tensors
 
@@ -386,16 +420,9 @@ def _all_given(context: Context, source: Source, function: cst.FunctionDef, dept
             if function.name.value in (called_name(call), "__call__")
         ]
         values = max(named, key=len, default=[])
-        if values and all(_gives(context, other, value, depth, graph) for value in values):
+        if values and all(_is_made(context, other, value, graph, depth) for value in values):
             return True
     return False
-
-
-def _gives(context: Context, source: Source, value: cst.BaseExpression, depth: int, graph: bool) -> bool:
-    """Whether a step computes what a call passes on, as in `meter.update(entropy(scores))`."""
-    if isinstance(value, cst.Name):
-        return _made(context, source, value, depth, graph)
-    return isinstance(value, cst.Call) and not _parted(source, value) and _ran(context, source, value, graph)
 
 
 def _looped(source: Source, function: cst.FunctionDef, name: str) -> str:

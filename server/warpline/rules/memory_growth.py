@@ -55,6 +55,28 @@ for step, images in enumerate(loader):
 
 ## Example
 
+The same holds for a part of a tensor, which is a view of all of it:
+
+```python
+#> device kind=cpu; memory growth_bytes_per_step=20971520 free_bytes=20000000000
+for images in loader:
+    states = encoder(images)
+    #^ cost device_ms=20 kept_bytes=20971520 calls=1; node aten.mm.default args=[%9,%8] shape=[64,160,512]
+    last.append(states[:, -1])  #> found; cost calls=1; node aten.select.int args=[%0,1,-1] shape=[64,512]
+save(torch.cat(last))
+```
+
+## Use instead
+
+```python
+for images in loader:
+    states = encoder(images)
+    last.append(states[:, -1].clone())
+save(torch.cat(last))
+```
+
+## Example
+
 ```python
 #> memory growth_bytes_per_step=52428800 peak_bytes=10000000000
 class Encoder(nn.Module):
@@ -175,9 +197,10 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
 from warpline.rulekit.growing import longer_each_step
-from warpline.rulekit.keeping import detached, keepers, kept_for_good, kept_for_nothing
+from warpline.rulekit.keeping import detached, keepers, kept_for_good, kept_for_nothing, parts_kept
 from warpline.rulekit.memory import growth_bytes, never_reused
 from warpline.rulekit.saving import leaving
+from warpline.syntax.source import is_method
 
 #: Percent of the step that work on all that is kept takes already where it is a warning.
 _MUCH = 10.0
@@ -199,12 +222,14 @@ class MemoryGrowth(Rule):
             return
         line = max(kept, key=lambda cost: cost.kept_bytes)
         cause = line.place
-        if not context.on_gpu:
-            yield from _for_nothing(context, line, growth)
-            return
         name, shared = _whole(line), detached(context, line)
         number = bool(name) and len(shared) == 1
-        place = shared[0][0].place(shared[0][1]) if number else _keeper(context) or cause
+        parts = [] if number else parts_kept(context, line)
+        if not context.on_gpu and len(parts) != 1:
+            yield from _for_nothing(context, line, growth)
+            return
+        copied = shared[0] if number else parts[0][:2] if len(parts) == 1 else None
+        place = copied[0].place(copied[1]) if copied is not None else _keeper(context) or cause
         evidence = {
             "growth": size("memory growth per step", growth),
             "kept": size(
@@ -217,12 +242,15 @@ class MemoryGrowth(Rule):
                 f"{{kept}} of it is the storage of one number: `{name}` leaves its result in one as large as "
                 "its input, and `detach` shares it."
             )
+        elif copied is not None:
+            evidence["times"] = count("numbers in all for one kept", parts[0][2])
+            text += "{kept} of it is a tensor {times} times as large as the view of it that is kept here."
         elif place == cause:
             text += "{kept} of it is allocated here and not freed."
         else:
             text += "this keeps what another line allocates, {kept} of it."
-        free = context.device.memory_bytes - (context.profile.facts.memory.peak_bytes or 0)
-        if context.device.memory_bytes and free > 0:
+        free = _free(context)
+        if free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
             text += _FULL
         yield context.draft(
@@ -232,8 +260,16 @@ class MemoryGrowth(Rule):
             cause=cause,
             cost_ms=None,
             severity="warning",
-            fixes=[partial(_clone, *shared[0])] if number else [],
+            fixes=[partial(_clone, *copied)] if copied is not None else [],
         )
+
+
+def _free(context: Context) -> float:
+    """Bytes that are left; 0 where that is not known."""
+    memory = context.profile.facts.memory
+    if not context.on_gpu:
+        return memory.free_bytes or 0.0
+    return max(0.0, context.device.memory_bytes - (memory.peak_bytes or 0.0))
 
 
 def _whole(line: LineCost) -> str:
@@ -248,9 +284,10 @@ def _whole(line: LineCost) -> str:
     return ""
 
 
-def _clone(source: Source, call: cst.Call) -> Fix:
-    edits = Edits(source).replace(call, f"{source.code(call)}.clone()")
-    return edits.fix("Keep the number without the storage", "safe")
+def _clone(source: Source, value: cst.BaseExpression) -> Fix:
+    copy = "copy" if is_method(value, "numpy") else "clone"
+    edits = Edits(source).replace(value, f"{source.code(value)}.{copy}()")
+    return edits.fix("Keep the numbers without the storage", "safe")
 
 
 def _read_again(context: Context) -> Iterator[Draft]:
@@ -307,8 +344,8 @@ def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Dr
         f"Memory grows by {{growth}} a step; `{keeper}` keeps {{kept}} of it, and nothing reads more of it "
         "than the newest entry."
     )
-    free = context.profile.facts.memory.free_bytes
-    if free:
+    free = _free(context)
+    if free > 0:
         evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
         text += _FULL
     yield context.draft(

@@ -264,6 +264,7 @@ MOST_UNKNOWN = bound("unknown-activations")
 _CALLS = ("_NoopSaveInputs", "CheckpointFunction")
 #: What torch records around a call of compiled code, and the call of its backward pass, inside a node.
 _AROUND, _BACKWARD = "Torch-Compiled Region", "CompiledFunctionBackward"
+_CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 #: Arguments of ``checkpoint`` that are not the function's.
 _OWN = {"use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop"}
 
@@ -289,11 +290,14 @@ class NeedlessCheckpointing(Rule):
         on_gpu = context.on_gpu
         hottest = max(costs, key=lambda cost: cost.recompute_ms)
         called = _called(context)
-        switch = _switch(context, called)
-        switching = _switching(context, called) if switch is None else None
+        uses = _uses(context, called)
+        switch = _switch(context, uses)
+        switching = _switching(context, uses) if switch is None else None
         if switching is not None and (switch := switch_of(context, *switching)) is not None:
             switching = None  # `if args.save_memory: model.enable_checkpointing()`
         place = called[0].place if len(called) == 1 else hottest.place
+        if len(uses) == 1 and _is_bound(*uses[0]):
+            place = uses[0][0].place(uses[0][1])
         if switching is not None:
             place = switching[0].place(switching[1])
         yield context.draft(
@@ -310,7 +314,7 @@ class NeedlessCheckpointing(Rule):
             change=Together(tuple(_without(cost) for cost in costs)),
             fixes=[partial(_left_out, *switching)]
             if switching is not None
-            else [partial(_fix, context, called, switch)],
+            else [partial(_fix, uses, switch)],
         )
 
 
@@ -406,23 +410,43 @@ def _entered_again(context: Context) -> list[LineCost]:
     return [cost for cost in context.profile.lines if cost.place in places] if len(places) == 1 else []
 
 
-def _calls(context: Context, cost: LineCost) -> list[tuple[Source, cst.Call]]:
-    source = context.source(cost.file)
-    return [(source, call) for call in source.calls(cost.line, "checkpoint")]
+def _uses(context: Context, called: list[LineCost]) -> list[tuple[Source, cst.Call]]:
+    """The calls of ``checkpoint`` on the lines ``called``. Where they call it by another name, the calls in
+    the script that hand it on: ``partial(checkpoint, block)``."""
+    calls = [[(source, call) for call in source.calls(cost.line, "checkpoint")]
+             for cost in called for source in [context.source(cost.file)]]  # fmt: skip
+    if any(calls):
+        return [one for found in calls for one in found] if all(calls) else []
+    return [
+        (source, call)
+        for source, call in context.calls()
+        if any(source.name(arg.value) == _CHECKPOINT for arg in call.args)
+        and context.reached.node(source, call) is not False
+    ]
 
 
-def _switch(context: Context, called: list[LineCost]) -> Switch | None:
+def _is_bound(source: Source, call: cst.Call) -> bool:
+    """Whether it is ``partial(checkpoint, block)``, without anything else for the block."""
+    given = [arg for arg in call.args if not _is_own(arg)]
+    return (
+        source.is_named(call.func, "partial")
+        and len(given) == 2
+        and not any(arg.star or arg.keyword for arg in given)
+        and source.name(given[0].value) == _CHECKPOINT
+    )
+
+
+def _switch(context: Context, uses: list[tuple[Source, cst.Call]]) -> Switch | None:
     """The one flag by which all the calls run."""
-    calls = [_calls(context, cost) for cost in called]
-    first, *others = [switch_of(context, *call) for found in calls for call in found] or [None]
-    if first is None or not all(calls):
+    first, *others = [switch_of(context, *use) for use in uses] or [None]
+    if first is None:
         return None
     return first if all(one is not None and one.flag.node is first.flag.node for one in others) else None
 
 
-def _switching(context: Context, called: list[LineCost]) -> tuple[Source, cst.Call] | None:
+def _switching(context: Context, uses: list[tuple[Source, cst.Call]]) -> tuple[Source, cst.Call] | None:
     """The one call that has all of them run: ``model.enable_checkpointing()``."""
-    found = [switching_call(context, *call) for cost in called for call in _calls(context, cost)]
+    found = [switching_call(context, *use) for use in uses]
     first = found[0] if found else None
     if first is None or any(one is None or one[1] is not first[1] for one in found):
         return None
@@ -435,16 +459,20 @@ def _left_out(source: Source, call: cst.Call) -> Fix:
     return edits.fix("Do not switch checkpointing on", "unsafe")
 
 
-def _fix(context: Context, called: list[LineCost], switch: Switch | None) -> Fix:
+def _fix(uses: list[tuple[Source, cst.Call]], switch: Switch | None) -> Fix:
     if switch is not None and not switch.on:
         raise Refused("the flag of the call is off as it is written: do not switch it on")
     if switch is not None:
         return turned(switch.flag).fix("Keep the activations", "unsafe")
     by_hand = "call the blocks without `checkpoint`, or do not switch gradient checkpointing on"
-    calls = [call for cost in called for call in _calls(context, cost)]
-    if len(calls) != 1:
+    if len(uses) != 1:
         raise Refused(by_hand)
-    ((source, call),) = calls
+    ((source, call),) = uses
+    if _is_bound(source, call):
+        block = [arg for arg in call.args if not _is_own(arg)][1].value
+        return Edits(source).replace(call, source.code(block)).fix("Keep the activations", "unsafe")
+    if not source.is_named(call.func, "checkpoint"):
+        raise Refused(by_hand)
     if not call.args or call.args[0].keyword is not None:
         raise Refused(by_hand)
     function, *rest = call.args
