@@ -66,6 +66,9 @@ class Encoder(nn.Module):
         return self.net(x)
         #^ cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500 calls={runs}
 
+def loss_of(model, x):
+    return torch.stack([model(each) for each in x]).mean()
+
 encoder = Encoder().cuda()
 #^ site module type=__main__.Encoder count={made}
 for x, y in batches:
@@ -85,6 +88,8 @@ ONE = "loss = encoder(x).mean()"
         (2, 1, ONE, "backward", False),  # a helper calls it again
         (0, 2, "loss = (encoder(x) - encoder(y)).square().mean()", "backward", False),
         (1, 1, ONE, "recompute", False),
+        (1, 1, "loss = loss_of(encoder, x)", "backward", True),
+        (0, 2, "loss = loss_of(encoder, x)", "backward", False),  # how often that runs it is unknown
     ],
 )
 def test_a_model_that_runs_again_is_compiled_without_graphs(

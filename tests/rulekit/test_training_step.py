@@ -177,3 +177,37 @@ for pixels, text in loader:
 )
 def test_what_is_frozen_is_not_the_model(frozen: str, called: str, name: str) -> None:
     assert model_name(step_of(BESIDE.format(frozen=frozen, called=called))) == name
+
+
+@pytest.mark.parametrize(
+    ("making", "called", "name"),
+    [
+        ("torch.nn.Linear(8, 8)", "rolled_out(f, x)", "f"),
+        ("Flow()", "rolled_out(x, field=f)", "f"),
+        ("Plan()", "rolled_out(f, x)", None),  # an object that is no module
+        ("torch.nn.Linear(8, 8)", "elsewhere(f, x)", "f"),
+    ],
+)
+def test_a_model_that_a_function_is_given(making: str, called: str, name: str | None) -> None:
+    code = f"""
+import torch
+from losses import elsewhere
+
+class Flow(torch.nn.Module):
+    def forward(self, x):
+        return x
+
+class Plan:
+    pass
+
+def rolled_out(field, x):
+    for _ in range(4):
+        x = x + field(x)
+    return x
+
+f = {making}
+for x in batches:
+    loss = {called}.mean()
+    loss.backward()
+"""
+    assert model_name(step_of(code)) == name

@@ -30,6 +30,7 @@ def model_name(step: TrainingStep) -> str | None:
         for one in step.forward
         if (names := [name for name in _called(step.source, one) if not _is_plain(step, name)])
     ]
+    called = called or [handed_over(step, one) for one in step.forward]
     aside = _untrained(step) if len({name for names in called for name in names}) > 1 else set()
     left = [kept for names in called if (kept := [name for name in names if name not in aside])]
     found = next(iter(left or called), [])
@@ -159,6 +160,19 @@ def _called(source: Source, within: cst.CSTNode, depth: int = 2) -> list[str]:
         else:
             names.append(name)
     return list(dict.fromkeys(names)) if "self" in names else names
+
+
+def handed_over(step: TrainingStep, within: cst.CSTNode) -> list[str]:
+    """The modules that are given to functions of the user's: ``loss_of(net, batch)``."""
+    source = step.source
+    names = [
+        source.code(given.value)
+        for call in descend(within, cst.Call)
+        if isinstance(call.func, cst.Name) and not source.name(call.func).startswith("torch.")
+        for given in call.args
+        if isinstance(given.value, (cst.Name, cst.Attribute))
+    ]
+    return [name for name in dict.fromkeys(names) if _is_module(step, name)]
 
 
 def _method(source: Source, node: cst.CSTNode, name: str) -> cst.FunctionDef | None:

@@ -10,6 +10,7 @@ without gradients, once other compiled code has run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import libcst as cst
@@ -18,7 +19,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.compiled_reach import calls_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.inference import InferenceStep
-from warpline.rulekit.model_lines import model_class, trained
+from warpline.rulekit.model_lines import handed_over, model_class, trained
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep
 from warpline.wire.sites import Module, facts_of
@@ -81,7 +82,7 @@ def _passes(context: Context, step: TrainingStep) -> float:
 
 def _model_runs(context: Context, step: TrainingStep) -> float:
     """How often a step runs the model: by the calls in the text of the forward pass, and by its own
-    ``forward`` where the run says how often that ran."""
+    ``forward`` where the run says how often that ran. Infinite where neither tells."""
     name, layer = trained(step)
     if name is None or layer is not None:
         return 1.0
@@ -91,7 +92,8 @@ def _model_runs(context: Context, step: TrainingStep) -> float:
             if step.source.code(call.func) == name:
                 cost = context.cost(step.source.path, step.source.line(call))
                 found += cost.calls if cost is not None else 0.0
-    return max(found, _forward_runs(context, model_class(step, name)))
+    runs = max(found, _forward_runs(context, model_class(step, name)))
+    return math.inf if not runs and any(name in handed_over(step, one) for one in step.forward) else runs
 
 
 def _forward_runs(context: Context, name: str) -> float:
