@@ -49,3 +49,19 @@ def test_what_an_average_of_weights_launches_is_not_compiled() -> None:
     # The function that the model calls as well is compiled with it.
     assert draft.cost_ms == pytest.approx(5 + 15 + 8)
     assert draft.fixes[0].title == "Compile the model"
+
+
+def test_a_library_that_selects_rows_is_no_loop_of_the_user_s() -> None:
+    """Eight micro-batches of a model that selects something once."""
+    inside = "inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=40"
+    code = f"""\
+#> steps step_ms=60 device_busy_percent=30
+for x in batches:
+    loss = model(x).mean()
+    #^ cost calls=8 step_ms=50 device_ms=9 idle_ms=41 launches=900; op aten::select count=8; {inside}
+    loss.backward()  #> cost step_ms=10 device_ms=2 idle_ms=8 launches=300 calls=8
+"""
+    for text, spent in ((code, 49), (code.replace(f"; {inside}", ""), 8)):
+        example = read_example(text)
+        (draft,) = LaunchBound().find(Context(example.profile, example.profile.sources.get))
+        assert draft.cost_ms == spent

@@ -55,7 +55,10 @@ CONVOLUTION = "aten::convolution"
 
 
 def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
-    """Ops by line number, longest first; counts and times per step."""
+    """Ops by line number, longest on the device first; counts and times per step.
+
+    Of a line with more than ``MOST_OPS_A_LINE`` those are kept that take longest on the device or on the
+    host: an operator that calls another one, which queues the kernels, has no device time of its own."""
     trace, host, placed = scene.trace, scene.trace.host, scene.placed
     rows = np.flatnonzero((host.kind == OP) & scene.inside(host.start_ns, host.end_ns))
     outer = outer_ops(trace, placed)
@@ -70,13 +73,13 @@ def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
     cpu = np.bincount(inverse, weights=length, minlength=size) * accounted.host_scale
     launches = np.bincount(inverse, weights=launches_of(trace)[rows], minlength=size) / trace.steps
     out: dict[int, list[Op]] = {}
+    kept = _first_of_each(keys[0], np.lexsort((-cpu, -np.maximum(device, cpu))), MOST_OPS_A_LINE)
     for at in np.lexsort((-cpu, -device)).tolist():
         line, phase, name, signature, by_line = keys[:, at].tolist()
-        mine = out.setdefault(line, [])
-        if len(mine) < MOST_OPS_A_LINE:
+        if kept[at]:
             inputs = trace.signatures[signature]
             label = trace.names[name]
-            mine.append(
+            out.setdefault(line, []).append(
                 Op(
                     name=label,
                     phase=PHASES[phase],
@@ -94,6 +97,16 @@ def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
                 )
             )
     return out
+
+
+def _first_of_each(group: Ints, order: Ints, count: int) -> Bools:
+    """Which rows are among the first ``count`` of their group, in this order."""
+    by = order[np.argsort(group[order], kind="stable")]
+    begins = np.flatnonzero(np.diff(group[by], prepend=-1))
+    within = np.arange(len(by)) - np.repeat(begins, np.diff(begins, append=len(by)))
+    kept = np.zeros(len(group), bool)
+    kept[by] = within < count
+    return kept
 
 
 def grouped(columns: Sequence[NDArray[np.integer[Any] | np.bool_]]) -> tuple[Ints, Ints]:

@@ -79,7 +79,7 @@ class Op:
 
 
 #: Operators that are kept of a line, the costliest first; those of one name, phase and shapes are one.
-MOST_OPS_A_LINE = 96
+MOST_OPS_A_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,10 @@ class LineCost(Placed):
     roofline: Roofline | None = None
     group: tuple[int, ...] = ()  # indices into Profile.groups: fused kernels this line is part of
     inside: tuple[Inside, ...] = ()  # the line's time by library line, longest first
+
+    def __hash__(self) -> int:
+        """Hash the place alone: a line may have a thousand operators."""
+        return hash(self.place)
 
 
 @dataclass(frozen=True, slots=True)

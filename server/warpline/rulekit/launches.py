@@ -64,5 +64,5 @@ def _mostly(calling: list[LineCost]) -> LineCost | None:
 
 
 def is_looping(cost: LineCost) -> bool:
-    """Whether a Python loop over a tensor's rows launches here: such a loop has a rule of its own."""
-    return any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)
+    """Whether a Python loop of the user's over rows launches here: such a loop has a rule of its own."""
+    return not cost.inside and any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)

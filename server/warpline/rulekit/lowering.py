@@ -141,8 +141,12 @@ class Lowering:
 
     def _calls(self, node: Node) -> frozenset[str]:
         place = self.graph.place(node) if self.graph is not None else None
-        cost = self._context.cost(*place) if place is not None else None
-        return _called(cost.ops if cost is not None else ())
+        return self._called_at.get(place, frozenset()) if place is not None else frozenset()
+
+    @cached_property
+    def _called_at(self) -> dict[tuple[str, int], frozenset[str]]:
+        """The operators of each line, by its place."""
+        return {cost.place: _called(cost.ops) for cost in self._context.profile.lines}
 
     def _operator(self) -> str:
         if self.lowered is None:
