@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,12 @@ def test_too_few_steps_say_nothing_about_noise() -> None:
 def test_no_promise_beyond_the_evidence() -> None:
     assert within_evidence(FINDING, 10.0) == 5.0
     assert within_evidence(FINDING, 4.0) == 0.0
+
+
+def test_no_promise_beyond_what_is_lost_at_most() -> None:
+    """The wait in a framework's line is short, and the device idle for other reasons."""
+    most = replace(FINDING, evidence=(*FINDING.evidence, Evidence("at most lost", 0.9, "percent of step")))
+    assert within_evidence(most, 10.0) == pytest.approx(9.91)
 
 
 def test_what_is_left_out_is_one_line() -> None:

@@ -10,6 +10,8 @@ from statistics import fmean, median
 
 from warpline.model.report import Finding
 
+#: The evidence of what a finding may save at most.
+MOST = "at most lost"
 #: Percent of the step that a fix must be able to save (docs/measuring.md).
 LEAST = 1.0
 #: A finding that could save this much is always shown: gains are predicted from shares of the step. A busy
@@ -37,7 +39,13 @@ def least_percent(timed_ns: Sequence[int]) -> float:
 
 
 def within_evidence(finding: Finding, step_ms: float) -> float | None:
-    """The shortest step that the finding's own evidence allows it to promise; None where none is in ms."""
+    """The shortest step that the finding's own evidence allows it to promise; None where none is in ms.
+
+    Where it says what is lost at most, that is all: a line of a framework has waits and copies of other kinds
+    as well, which a replay takes away with it."""
+    most = [one.value for one in finding.evidence if one.metric == MOST and one.unit.startswith("percent")]
+    if most:
+        return step_ms * max(0.0, 1 - max(most) / 100)
     said = [one.value for one in finding.evidence if one.unit == "ms"]
     return max(0.0, step_ms - sum(said)) if said else None
 

@@ -268,6 +268,7 @@ class SyncInStep(Rule):
             place, seen = cost.place, context.matters(wait.lost_ms)
             behind = [one for one in found if _is_behind(context, wait, one)]
             shadowed.update(one.cost.place for one in behind)
+            most = min(context.idle_ms(), wait.most_ms + sum(one.most_ms for one in behind))
             crowded = 0.0 if seen or not context.matters(context.crowded_ms()) else context.crowded_ms()
             unseen = _UNSEEN % (_CROWDED if crowded else "")
             yield context.draft(
@@ -279,7 +280,7 @@ class SyncInStep(Rule):
                     **({} if seen else {"most": ms("at most lost", wait.most_ms)}),
                     **({"crowded": ms("other processes", crowded)} if crowded else {}),
                     "idle": ms("device idle", context.idle_ms()),
-                    "share": percent("at most lost", context.share(wait.most_ms)),
+                    "share": percent("at most lost", context.share(most)),
                 },
                 cost_ms=wait.most_ms,
                 saving_ms=wait.lost_ms,
