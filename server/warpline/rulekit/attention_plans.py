@@ -12,18 +12,23 @@ PLANNED_MS = costs.bound("attention-planned")
 
 
 def planning_ms(cost: LineCost) -> float:
-    """Host time a step in which a line's attention was planned, for inputs of one size after the other."""
-    planned = _planned(cost)
-    sizes = {op.shapes[:3] for op in planned}
-    return sum(op.cpu_ms for op in planned) if len(sizes) > 1 else 0.0
+    """Host time a step in which a line's attention was planned, for inputs of one size after the other.
+
+    A plan for a batch with fewer samples is none of these: the last one of an epoch has that.
+    """
+    lengths = {tuple(shape[1:] for shape in op.shapes[:3]) for op in _calls(cost)}
+    return sum(op.cpu_ms for op in _planned(cost)) if len(lengths) > 1 or planned_sizes(cost) > 1 else 0.0
 
 
 def planned_sizes(cost: LineCost) -> int:
     """Sizes of inputs for which cuDNN made a plan at a line in the captured steps: the first call of a size
     makes it, and the others of that size, in other layers say, find it."""
-    return len({op.shapes[:3] for op in _planned(cost)})
+    return len({op.shapes[:3] for op in _planned(cost) if not op.name.endswith("_backward")})
 
 
 def _planned(cost: LineCost) -> list[Op]:
-    calls = [op for op in cost.ops if op.name.startswith(_CUDNN) and op.count > 0 and op.shapes]
-    return [op for op in calls if op.cpu_ms >= PLANNED_MS * op.count]
+    return [op for op in _calls(cost) if op.cpu_ms >= PLANNED_MS * op.count]
+
+
+def _calls(cost: LineCost) -> list[Op]:
+    return [op for op in cost.ops if op.name.startswith(_CUDNN) and op.count > 0 and op.shapes]
