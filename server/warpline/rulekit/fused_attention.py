@@ -14,6 +14,7 @@ from warpline.wire.precision import HALF
 
 _CALL = "aten::scaled_dot_product_attention"
 _MATH = "aten::_scaled_dot_product_attention_math"
+_SOFTMAX = "_safe_softmax"
 #: Work of a line that an attention never does: layers before and behind it.
 _OTHERS = ("aten::mm", "aten::addmm", "aten::linear", "aten::convolution", "aten::embedding")
 
@@ -70,8 +71,9 @@ def masks_at(flow: Dataflow, file: str, line: int) -> list[Masked]:
 
 
 def runs_math(cost: LineCost) -> bool:
-    """Whether torch's own implementation ran, of products and a softmax, instead of a fused kernel."""
-    return any(op.name == _MATH for op in cost.ops)
+    """Whether torch's own implementation ran, of products and a softmax, instead of a fused kernel. In
+    compiled code the kernel with its softmax says so: no other function calls that one."""
+    return any(op.name == _MATH for op in cost.ops) or any(_SOFTMAX in one.name for one in cost.kernels)
 
 
 def in_float32(cost: LineCost) -> bool:

@@ -174,6 +174,20 @@ for batch in loader:
     loss.backward()
 ```
 
+The products of an attention that compiled code computes by torch's math implementation, which is in float32
+whatever it is given:
+
+```python
+import torch
+
+torch.set_float32_matmul_precision("high")  #> flags float32_matmul_precision=high
+for batch in loader:
+    loss = model(batch)
+    #^ cost device_ms=60; op aten::bmm count=9 device_ms=50 dtypes=float,float
+    #^ kernel triton_red_fused__safe_softmax_bmm_0 count=9 device_ms=10
+    loss.backward()
+```
+
 They take almost no time:
 
 ```python
@@ -210,7 +224,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.autocasting import Region, lowering, region, under_autocast, with_autocast
 from warpline.rulekit.flags import switch_on, switched_off
-from warpline.rulekit.fused_attention import attention_share, runs_math
+from warpline.rulekit.fused_attention import runs_math
 from warpline.rulekit.inference import steps
 from warpline.rulekit.kernels import MATMULS
 from warpline.rulekit.message import ms
@@ -226,6 +240,8 @@ _APART = (
 )
 
 _SPARSE = "cusparse::"
+#: Products of many matrices at once: attention's.
+_BATCHED = ("aten::bmm", "aten::baddbmm")
 
 #: First compute capability with the units: float16, and bfloat16 with TF32.
 _HALF, _TF32 = (7, 0), (8, 0)
@@ -359,12 +375,12 @@ def _in_float32(cost: LineCost, rounds: bool) -> float:
     known = [kernel.tensor_cores for kernel in cost.kernels if kernel.tensor_cores is not None]
     if known and all(known) and not rounds:
         return 0.0
-    # The math implementation of attention computes in float32: slow-attention-kernel reports that.
-    own = 1 - attention_share(cost) if runs_math(cost) else 1.0
+    # The math implementation of attention computes in float32, whatever it is given.
+    own = _BATCHED if runs_math(cost) else ()
     # Products with a sparse matrix have no such units: they wait for memory.
     sparse = sum(kernel.device_ms for kernel in cost.kernels if _SPARSE in kernel.name)
-    spent = sum(op.device_ms for op in cost.ops if _is_float32(op.name, op.dtypes)) - sparse
-    return max(0.0, min(spent, cost.step_ms)) * own
+    products = (op for op in cost.ops if _is_float32(op.name, op.dtypes) and op.name not in own)
+    return max(0.0, min(sum(op.device_ms for op in products) - sparse, cost.step_ms))
 
 
 def _allow_tf32(context: Context) -> Fix:
