@@ -89,6 +89,35 @@ def test_a_value_in_the_way_is_replaced_or_refused() -> None:
     assert not any("bf16=True" in apply(text, fix.edits) for fix in finding.fixes)
 
 
+def test_a_setting_that_was_made_by_a_name_is_not_what_the_finding_is_about() -> None:
+    """`bf16=ON_GPU` is on: what runs in float32 does so all the same, and no other setting helps."""
+    code = trainer('TrainingArguments("out", bf16=ON_GPU)', values="{'bf16': True}")
+    finding, _ = found(code)
+    assert finding.line == finding.cause.line
+    assert "`bf16`" not in finding.message
+    assert all("TrainingArguments" not in edit.text for fix in finding.fixes for edit in fix.edits)
+
+
+CLIPPED = f"""\
+#> flags allow_tf32=false; steps step_ms=100
+import lightning as L
+
+optimizer = torch.optim.AdamW(model.parameters())  #> site optimizer fused=true
+made = L.Trainer(gradient_clip_val=1.0)
+#^ site framework construction=lightning.Trainer "parameters=['precision']"
+loss = net(x)  #> {MATMUL}
+"""
+
+
+def test_mixed_precision_that_would_raise_is_not_offered() -> None:
+    """Lightning does not clip gradients of a fused optimizer under mixed precision."""
+    finding, text = found(CLIPPED)
+    assert not any("precision=" in edit.text for fix in finding.fixes for edit in fix.edits)
+    for other in (CLIPPED.replace("fused=true", "fused=false"), CLIPPED.replace("gradient_clip_val=1.0", "")):
+        finding, text = found(other)
+        assert 'precision="bf16-mixed"' in apply(text, finding.fixes[0].edits)
+
+
 SPECTRUM = """\
 #^ tensor %8 shape=[64,64] dtype=float32; tensor %9 shape=[64,64] dtype=float32
 #^ node aten.mm.default args=[%8,%9] shape=[64,64] dtype=float32

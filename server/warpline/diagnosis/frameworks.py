@@ -15,7 +15,14 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Source
 from warpline.rulekit.autocasting import lowering
 from warpline.rulekit.copies import host_to_device
-from warpline.rulekit.frameworks import applies, construction_call, own_class, runs_in, setting_fix
+from warpline.rulekit.frameworks import (
+    applies,
+    construction_call,
+    is_set,
+    own_class,
+    runs_in,
+    setting_fix,
+)
 from warpline.rulekit.reached import main_edit
 from warpline.rulekit.saving import without
 from warpline.wire.frameworks import Construction, Setting, constructions
@@ -40,6 +47,8 @@ def at_setting(context: Context, rule: str, draft: Draft) -> Draft:
         for site in context.sites("framework"):
             if facts_of(Framework, site).construction != one.key:
                 continue
+            if any(is_set(site, each) for each in every):
+                continue  # what is found is there all the same
             settings = [each for each in every if applies(context, site, each)]
             moved = _moved(context, draft, site, one, settings) if settings else None
             if moved is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 
@@ -69,6 +70,22 @@ def applies(context: Context, site: Site, setting: Setting) -> bool:
     return not setting.inference or not any(cost.backward_ms for cost in context.profile.lines)
 
 
+def is_set(site: Site, setting: Setting) -> bool:
+    """Whether the call got all that the setting would pass, whatever its text says."""
+    values = facts_of(Framework, site).values or {}
+    return bool(setting.arguments) and all(
+        _is(values.get(name), code) for name, code in setting.arguments.items()
+    )
+
+
+def _is(value: object, code: str) -> bool:
+    """Whether a recorded value is what ``code`` says, a number or a word."""
+    try:
+        return value is not None and bool(value == ast.literal_eval(code))
+    except (ValueError, SyntaxError):
+        return False
+
+
 def _adapts(context: Context, package: str) -> bool:
     """Whether the steps train what a package adds to a model, and few of its own weights."""
     flow = context.profile.facts.dataflow
@@ -95,6 +112,7 @@ def setting_fix(
     source, call = found
     if setting.without and setting.without in source.text:
         raise Refused(f"`{setting.without.rstrip('(')}` in this file does not go with it")
+    _goes_with_optimizers(context, setting, values)
     if setting.undo:
         return _without(context, source, call, setting)
     if setting.instead:
@@ -120,6 +138,15 @@ def setting_fix(
         raise Refused("the setting is already there")
     first, *rest = changes.edits.values()
     return first.fix(setting.title.format(workers=workers), "unsafe", *rest)
+
+
+def _goes_with_optimizers(context: Context, setting: Setting, values: Mapping[str, object]) -> None:
+    """Raises Refused where the setting and a fused optimizer would raise together. ``values``: the call's."""
+    if not any(facts_of(Optimizer, each).fused for each in context.sites("optimizer")):
+        return
+    for word in setting.unfused:
+        if values.get(word) or any(word in source.text for source in context.sources()):
+            raise Refused(f"with `{word}` it raises for a fused optimizer: leave `fused=True` out as well")
 
 
 def _makes(site: Site, one: Construction) -> bool:

@@ -34,7 +34,8 @@ class Setting:
 
     The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16.
     ``unless``: none of these may be set to something true. ``without``: what the user's file must not say,
-    since it does not go with the setting. ``only``: the values that an argument must have.
+    since it does not go with the setting. ``unfused``: what the user's files must not say, and the call not
+    set, where an optimizer is fused. ``only``: the values that an argument must have.
     ``inference``: no backward pass ran. ``frozen``: the steps train this package's adapters, which have a
     type of their own, and few of the weights beside them. ``first``: it is better than an edit of the user's
     own loop.
@@ -47,6 +48,7 @@ class Setting:
     where_known: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     without: str = ""
+    unfused: tuple[str, ...] = ()
     text: str = ""  # of a wait: what the waiting line of the framework's own code says
     functions: tuple[str, ...] = ()  # of the framework's, whose time is what the rule is about
     operators: tuple[str, ...] = ()  # the same of operators, once the call was made
@@ -115,7 +117,7 @@ class Construction:
         return {
             name
             for each in self.settings
-            for name in (*each.arguments, *each.unless, *(name for name, _ in each.only))
+            for name in (*each.arguments, *each.unless, *each.unfused, *(name for name, _ in each.only))
         }
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from . import Construction, Setting
 
-_PRECISION = (
-    Setting("fp32-matmul", {"precision": '"bf16-mixed"'}, "Train in bfloat16", needs="bf16", first=True),
-    Setting("fp32-matmul", {"precision": '"16-mixed"'}, "Train in float16", needs="fp16", first=True),
+#: Its mixed precision raises where gradients of such an optimizer are clipped.
+_CLIPPED = ("gradient_clip_val", "clip_gradients")
+_PRECISION = tuple(
+    Setting("fp32-matmul", {"precision": code}, title, needs=needs, first=True, unfused=_CLIPPED)
+    for code, title, needs in (
+        ('"bf16-mixed"', "Train in bfloat16", "bf16"),
+        ('"16-mixed"', "Train in float16", "fp16"),
+    )
 )
 #: ``Tensor.item()`` of what is logged, in ``utilities/apply_func.py``.
 _READ = "value.item()"
