@@ -4,6 +4,7 @@ start again in each epoch."""
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ from torch.utils.data import DataLoader
 LOADER = DataLoader(range(8), batch_size=2)  # type: ignore[arg-type]
 
 
+def _noted(entry: Any, frame: Any) -> None:
+    entry[4].add(frame.f_lineno)
+
+
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Batches, dict[str, Any]]]:
     """Each call that is timed takes a millisecond, a quarter of it on a processor, and two other threads take
@@ -39,12 +44,25 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Batches, dict[str
     facts: dict[str, Any] = {}
     entry = ("loader", ("train.py", 1, ""), None, facts, set(), None)
     files = UserFiles([str(Path(__file__).parent)], [])
-    sites: Any = SimpleNamespace(by_id={id(LOADER): entry}, user_files=files)
+    sites: Any = SimpleNamespace(by_id={id(LOADER): entry}, user_files=files, used=_noted)
     signals: Any = SimpleNamespace(thread=get_ident())
     counting = Batches(sites, signals)
     counting.install()
     yield counting, facts
     counting.remove()
+
+
+def test_where_the_first_batch_is_asked_for_is_a_use(counted: Any) -> None:
+    """Lightning makes the iterator where the user asks it for the number of steps."""
+    counting, _ = counted
+    made = iter(LOADER)
+    uses = counting.sites.by_id[id(LOADER)][4]
+    assert not uses
+    next(made)
+    asked = sys._getframe().f_lineno - 1
+    assert uses == {asked}
+    next(made)
+    assert uses == {asked}
 
 
 def test_an_epoch_is_its_iterator_its_batches_and_the_one_that_is_not_there(counted: Any) -> None:

@@ -120,8 +120,13 @@ class Sites:
     def use(self, thing: Any, frame: FrameType | None) -> None:
         """Note the user's line at or outside ``frame`` as one where ``thing`` is used."""
         entry = self.by_id.get(id(thing))
+        if entry is not None:
+            self.used(entry, frame)
+
+    def used(self, entry: Entry, frame: FrameType | None) -> None:
+        """The same of what was noted as ``entry``."""
         user = self.user_files.nearest(frame)
-        if entry is not None and user is not None:
+        if user is not None:
             entry[4].add((self.user_files[user.f_code.co_filename] or "", user.f_lineno))
 
     def place(self, frame: FrameType | None) -> Location | None:

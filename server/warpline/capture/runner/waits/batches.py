@@ -4,6 +4,7 @@ window: in ``next``, and in ``iter``, which starts workers."""
 from __future__ import annotations
 
 import contextlib
+import sys
 from statistics import median
 from threading import get_ident
 from time import perf_counter_ns, process_time_ns, thread_time_ns
@@ -160,6 +161,8 @@ class Batches:
             spent = iterators.get(iterator)
             if spent is None or not self._counts():
                 return original(iterator)
+            if spent.first:  # a framework may have made the iterator elsewhere
+                self.sites.used(spent.entry, sys._getframe(1))
             begin, worked, process = perf_counter_ns(), thread_time_ns(), process_time_ns()
             try:
                 batch = original(iterator)
