@@ -22,7 +22,7 @@ from warpline.wire.run import Request
 
 def used(windows: Windows) -> int:
     """Steps that the windows take."""
-    more = windows.survey + windows.survey_first + windows.rehearse + 2 * windows.look
+    more = 2 * windows.survey + windows.survey_first + windows.rehearse + 2 * windows.look
     more += windows.sampled or 0
     return (windows.warmup or 0) + (windows.timed or 0) + windows.captured + more
 
@@ -44,6 +44,7 @@ def test_what_comes_first_where_steps_are_few() -> None:
     assert shared_out(3, 5).survey_first
     assert not shared_out(3, 5).rehearse
     assert shared_out(4, 5).rehearse
+    assert [shared_out(steps, 5).survey for steps in (39, 40)] == [False, True]  # after the timing
     assert shared_out(30, 5).look
     assert shared_out(30, 5).captured == 5
     assert [shared_out(steps, 5).warmup for steps in (7, 8, 30, 300)] == [0, 1, 3, 10]

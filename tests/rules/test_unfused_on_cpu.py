@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.annotated import read_example, texts
@@ -116,6 +118,19 @@ def test_the_loop_of_the_steps_is_not_compiled() -> None:
     assert one.line in (5, 6)
     assert one.fixes == ()
     assert "the loop of the steps is in this function" in one.message
+
+
+def test_what_the_loop_of_the_steps_calls_is_compiled_without_it() -> None:
+    example = read_example(CODE.format(**AS_IT_IS | {"called": "; op aten::mean count=1 device_ms=0.1"}))
+    lines = [
+        replace(one, function="main", called=((one.file, "settle"),))
+        if one.line > 9
+        else replace(one, function="settle")
+        for one in example.profile.lines
+    ]
+    profile = replace(example.profile, lines=tuple(lines))
+    found = diagnose(profile, texts(example), predict=lambda *_: Predicted(6.0, 20 / 6, "probed")).findings
+    assert [(one.line, len(one.fixes)) for one in found if one.rule == "unfused-elementwise"] == [(4, 1)]
 
 
 def test_generators_are_not_compiled() -> None:

@@ -13,6 +13,8 @@ from warpline.wire.run import Request
 LEAST_BOUNDARIES = 3
 #: From so many steps on, there is also a plain warm-up step, and a search for quick loops.
 ROOM_FOR_WARMUP, ROOM_FOR_LOOPS = 8, 12
+#: And the survey is after the timing, as usual: early steps may be of another loop. It takes two steps.
+ROOM_FOR_SURVEY = 40
 #: Of so many steps one warms up, up to MOST_WARMUP: these tell the host's own time (windows/stages).
 EACH_WARMUP, MOST_WARMUP = 10, 10
 #: If at least so many steps are left for timing, half of them are sampled instead (CPU).
@@ -72,14 +74,14 @@ def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tu
 def shared_out(steps: int, captured: int) -> Windows:
     """Windows for ``steps`` whole steps (two or more); at most ``captured`` of them are captured.
 
-    In order of importance: one step is timed, one captured, one surveyed (it is the warm-up too), and one
-    rehearses the capture. Of many steps some warm up; of the rest, more are timed than captured. If no step
+    In order of importance: one step is timed, one captured, one surveyed (of few, it is the warm-up too), and
+    one rehearses the capture. Of many steps some warm up; of the rest, more are timed than captured. If none
     is left for the survey, it covers part of the step before the windows, from its first batch or forward on.
     """
-    survey, rehearse = steps >= 3, steps >= 4
+    survey, rehearse, late = steps >= 3, steps >= 4, steps >= ROOM_FOR_SURVEY
     warmup = min(MOST_WARMUP, max(1, steps // EACH_WARMUP)) if steps >= ROOM_FOR_WARMUP else 0
     look = steps >= ROOM_FOR_LOOPS
-    left = steps - survey - rehearse - warmup - 2 * look
+    left = steps - survey - late - rehearse - warmup - 2 * look
     captured = max(1, min(captured, (left + 1) // 3))
     left -= captured
     sampled = left // 2 if left >= ROOM_FOR_SAMPLES else 0
@@ -88,8 +90,8 @@ def shared_out(steps: int, captured: int) -> Windows:
         left - sampled,
         captured,
         sampled=sampled,
-        survey=False,
-        survey_first=survey,
+        survey=late,
+        survey_first=survey and not late,
         survey_at_once=not survey,
         look=look,
         rehearse=rehearse,
@@ -99,7 +101,7 @@ def shared_out(steps: int, captured: int) -> Windows:
 
 def only_timed(windows: Windows) -> Windows:
     """The windows of a run over the same steps that times them and captures none."""
-    more = (windows.sampled or 0) + windows.captured + windows.rehearse + 2 * windows.look
+    more = (windows.sampled or 0) + windows.captured + windows.rehearse + 2 * (windows.look + windows.survey)
     warmup = (windows.warmup or 0) + windows.survey_first
     return replace(
         windows, warmup=warmup, timed=(windows.timed or 1) + more, survey_first=False, survey_at_once=False

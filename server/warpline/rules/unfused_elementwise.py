@@ -246,15 +246,14 @@ class UnfusedElementwise(Rule):
                 continue
             if _around(context, source, function, costs):
                 continue
-            inside = in_order(context, costs)
+            inside = _compiled_with(context, source, function, costs)
             runs = chains([one for one in inside if one.place not in told], recorded)
             spent = Spent((cost for run in runs for cost in run.costs), partial(_passing_ms, recorded))
             if context.share(spent.total) >= _MUCH_ON_A_CPU:
-                found.append((source, function, costs, spent))
-        for source, function, costs, spent in found:
-            inside = in_order(context, costs)
+                found.append((source, function, inside, spent, costs))
+        for source, function, inside, spent, costs in found:
             whole = tuple(one.place for one in inside)
-            if any(set(whole) < {one.place for one in in_order(context, other)} for _, _, other, _ in found):
+            if any(set(whole) < {one.place for one in other} for _, _, other, _, _ in found):
                 continue  # compiled with the function that calls it
             rest = reached_ms(inside) - spent.total
             calls = sum(recorded[cost.place].count for cost in spent)
@@ -313,7 +312,7 @@ class UnfusedElementwise(Rule):
             change: Change | None = None
             idle = rest = 0.0
             if step is None and broken is None:
-                inside = in_order(context, costs)
+                inside = _compiled_with(context, source, function, costs)
                 runs = chains([one for one in inside if one.place not in told], recorded)
                 kernels = [kernel for run in runs for kernel in run.kernels]
                 spent = passes_ms(runs)
@@ -389,6 +388,14 @@ def _holds_the_step(context: Context, source: Source, function: cst.FunctionDef)
         if statement is not None
         for loop in source.loops(statement)
     )
+
+
+def _compiled_with(
+    context: Context, source: Source, function: cst.FunctionDef, costs: Sequence[LineCost]
+) -> list[LineCost]:
+    """The lines that are compiled with the function: ``costs``, its own, and those of what it calls. Where it
+    has the loop of the steps it is not compiled whole, and what it calls can be without it."""
+    return list(costs) if _holds_the_step(context, source, function) else in_order(context, costs)
 
 
 def _lines_in(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:

@@ -279,6 +279,16 @@ def own_pair_of_a_softmax_by_hand() -> Any:
     return (e / e.sum(1, keepdim=True)).diagonal().add(1e-8).log().neg().sum()
 
 
+def binary_chosen() -> Any:
+    there = POSITIVE > 0.5
+    return torch.where(there, F.logsigmoid(X), F.logsigmoid(-X)).neg().mean()
+
+
+def binary_of_signs() -> Any:
+    sign = torch.where(POSITIVE > 0.5, -1.0, 1.0)
+    return torch.log1p(torch.exp(sign * X)).mean()
+
+
 def binary_stable() -> Any:
     each = X.clamp(min=0) - X * POSITIVE + torch.log1p(torch.exp(-X.abs()))
     return each.mean()
@@ -348,6 +358,8 @@ def masked_square() -> Any:
         (first_column_of_all_but_some, "F.cross_entropy"),
         (twins_among_all_others, "F.cross_entropy"),
         (own_pair_of_a_softmax_by_hand, "F.cross_entropy"),
+        (binary_chosen, "F.binary_cross_entropy_with_logits"),
+        (binary_of_signs, "F.binary_cross_entropy_with_logits"),
         (binary_stable, "F.binary_cross_entropy_with_logits"),
         (binary_of_sigmoid, "F.binary_cross_entropy_with_logits"),
         (binary_with_a_weight_for_each_class, "F.binary_cross_entropy_with_logits(..., pos_weight=...)"),

@@ -17,6 +17,8 @@ SECOND: Numbers = (0.7, 0.12, 0.33, 0.03, 0.9, 0.21, 0.55, 0.08, 0.41, 0.95, 0.6
 #: And of a factor of what is there, where that has one of its own.
 FACTORS: Numbers = (1.7, 0.6, 2.2, 1.1, 3.1, 0.8, 1.3, 2.7, 0.4, 1.9, 2.4)
 PROBABILITIES: Numbers = (0.07, 0.92, 0.41, 0.03, 0.88, 0.17, 0.6, 0.35, 0.74, 0.5, 0.26)
+#: Samples of a target that is true or false, which a formula may choose by.
+CHOICES: Numbers = (1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0)
 #: Largest difference of a formula's values from an error's, as a share. Both are computed in float64, so the
 #: same formula differs by far less.
 TOLERANCE = 1e-4
@@ -112,23 +114,34 @@ def _factored(
         factor = next((value for value in reached if reached[value] == rest), None)
         if rest and factor is None:
             continue
-        samples = {first: FIRST, second: SECOND, **({factor: FACTORS} if factor is not None and rest else {})}
+        targets = _targets(graph, second)
+        samples = {
+            first: FIRST,
+            second: targets,
+            **({factor: FACTORS} if factor is not None and rest else {}),
+        }
         evaluation = Evaluation(graph, samples)
         numbers = evaluation.of(result.outputs[0])
-        if numbers is not None and len(evaluation.nodes) > len(best) and _weighs(numbers, bool(rest)):
+        found = numbers is not None and _weighs(numbers, targets, bool(rest))
+        if found and len(evaluation.nodes) > len(best):
             best = tuple(evaluation.nodes)
     if len(best) < 2:
         return None
     return _ENTROPY, "F.binary_cross_entropy_with_logits(..., pos_weight=...)", best
 
 
-def _weighs(numbers: Numbers, factored: bool) -> bool:
+def _targets(graph: Graph, value: int) -> Numbers:
+    """Samples of a target, by its type."""
+    return CHOICES if graph.dtype(value) == "bool" else SECOND
+
+
+def _weighs(numbers: Numbers, targets: Numbers, factored: bool) -> bool:
     """Whether ``numbers`` are the cross entropy of what is there times one number plus that of what is not
     times another one. ``factored``: the former times ``FACTORS``, too."""
-    there = [y * softplus(-x) for x, y in zip(FIRST, SECOND, strict=True)]
+    there = [y * softplus(-x) for x, y in zip(FIRST, targets, strict=True)]
     if factored:
         there = [one * factor for one, factor in zip(there, FACTORS, strict=True)]
-    absent = [(1 - y) * softplus(x) for x, y in zip(FIRST, SECOND, strict=True)]
+    absent = [(1 - y) * softplus(x) for x, y in zip(FIRST, targets, strict=True)]
     # The least squares of two unknowns, by Cramer's rule.
     aa, bb = sum(a * a for a in there), sum(b * b for b in absent)
     ab = sum(a * b for a, b in zip(there, absent, strict=True))
@@ -144,7 +157,8 @@ def _weighs(numbers: Numbers, factored: bool) -> bool:
 
 
 def _between(graph: Graph, result: Node, first: int, second: int) -> tuple[str, str, tuple[Node, ...]] | None:
-    for samples, targets in ((FIRST, SECOND), (PROBABILITIES, SECOND)):
+    targets = _targets(graph, second)
+    for samples in (FIRST, PROBABILITIES):
         evaluation = Evaluation(graph, {first: samples, second: targets})
         numbers = evaluation.of(result.outputs[0])
         nodes = tuple(evaluation.nodes)

@@ -51,7 +51,7 @@ def leaves(
 ) -> dict[int, frozenset[int]]:
     """The values of the cone of ``value``, each with those of them that it is made of and that are given.
 
-    ``constants``: tensors filled with one number count as given."""
+    ``constants``: tensors filled with one number count as given, but not a single number."""
     inside = cone(graph, value, reductions)
     known = set(inside)
     found: dict[int, frozenset[int]] = {}
@@ -63,7 +63,7 @@ def leaves(
             if node is not None and computes(node.name, reductions):
                 before = [value for value in node.inputs if value in known]
                 if node.name in CONSTANTS:
-                    found[one] = frozenset([one] if constants else [])
+                    found[one] = frozenset([one] if constants and graph.size(one) > 1 else [])
                 elif before and len(before) == len(node.inputs):
                     found[one] = frozenset().union(*map(of, before))
         return found[one]

@@ -38,8 +38,8 @@ class Timing(Stage):
         windows = session.windows
         self.fixed = windows.timed
         # If steps are few (``again.shared_out``) and none are sampled, time those that were meant for that.
-        few = session.control.purpose is Purpose.PROFILE and not windows.survey
-        if few and self.fixed and windows.sampled and not session.samples_lines():
+        profiled = session.control.purpose is Purpose.PROFILE
+        if profiled and self.fixed and windows.sampled and not session.samples_lines():
             self.fixed += windows.sampled
         has_device = kinds.used(session.torch).accelerated
         self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
