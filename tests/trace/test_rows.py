@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
@@ -221,13 +222,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     found: list[int | None] = []
-    take = rows.Rows._take
+    read = rows.Rows._read
 
     def noted(self: rows.Rows, end: int) -> int | None:
-        found.append(take(self, end))
+        found.append(read(self, end))
         return found[-1]
 
-    monkeypatch.setattr(rows.Rows, "_take", noted)
+    monkeypatch.setattr(rows.Rows, "_read", noted)
     return found
 
 
@@ -253,6 +254,26 @@ def test_runs(
     assert None not in taken
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.usefixtures("small")
+def test_columns_are_fetched_once_or_in_between(
+    full: bool, recorded: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several threads, msgspec decodes the last event of the file only."""
+    run, decoded = recorded("bert_inference"), []
+    expected = read_by_msgspec(run, monkeypatch)
+    monkeypatch.setattr(rows.Machine, "full", property(lambda _: full))
+    given = decode._Reading._given
+
+    def noted(self: Any, events: list[Event]) -> None:
+        decoded.extend(events)
+        given(self, events)
+
+    monkeypatch.setattr(decode._Reading, "_given", noted)
+    assert same(trace.read(run, 3), expected)
+    assert len(decoded) == 1
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.usefixtures("small")
 def test_an_odd_event_in_the_middle(
@@ -262,7 +283,7 @@ def test_an_odd_event_in_the_middle(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One that msgspec reads as well as one that it does not."""
+    """One that msgspec reads as well as one that it does not, and one that is seen when columns are made."""
     run = tmp_path / "run"
     run.mkdir()
     for file in recorded("bert_inference").iterdir():
@@ -270,7 +291,11 @@ def test_an_odd_event_in_the_middle(
             (run / file.name).write_bytes(file.read_bytes())
     data = (run / "trace.json").read_bytes()
     half = data.index(b"\n  },\n", len(data) // 2) + 6
-    for odd in (b'"ph": "X", "ts": "never"', b'"ph": "X", "cat": "cpu_op", "ts": 5e12, "name": "odd"'):
+    for odd in (
+        b'"ph": "X", "ts": "never"',
+        b'"ph": "X", "cat": "cpu_op", "ts": 5e12, "name": "odd"',
+        b'"ph": "X", "cat": "cpu_op", "name": "odd", "tid": 1, "args": {"Call stack": "\xff"}',
+    ):
         taken.clear()
         (run / "trace.json").write_bytes(data[:half] + b"  {\n    " + odd + b"\n  },\n" + data[half:])
         found = trace.read(run, threads)
@@ -293,6 +318,29 @@ def test_a_fault_of_the_code() -> None:
     assert found.take(b"{}", 2) is None
     assert not found.useful
     assert found.take(b"{}", 2) is None
+
+
+def test_a_fault_after_a_text_was_read(machine: rows.Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of what a part's texts left in the machine is used."""
+    event = b'{"ph": "X", "cat": "cpu_op", "name": "mm"}'
+    reading, read = rows.Rows(Tables(), machine), machine.read
+    answers = [lambda: read(len(event)), lambda: 1 / 0]
+
+    def once_well(_: int) -> bool:
+        try:
+            return bool(answers.pop(0)())
+        except ZeroDivisionError:
+            raise wasmtime.Trap("out of bounds") from None
+
+    monkeypatch.setattr(machine, "read", once_well)
+    reading.piece = len(event) + 4
+    assert (
+        reading.pass_by(io.BufferedReader(io.BytesIO(b",\n ".join([event] * 3))), 3 * len(event) + 6, True)
+        == 0
+    )
+    assert not any(map(len, reading.tables.of.values()))
+    assert not answers
+    assert not machine.rows.any()
 
 
 def test_where_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:

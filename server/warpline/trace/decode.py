@@ -149,8 +149,9 @@ class Quick(Protocol):
     def take(self, text: bytes, end: int, /) -> int | None:
         """How many events of ``text[:end]`` were taken; None if they have to be decoded."""
 
-    def pass_by(self, file: BufferedReader, length: int, /) -> int:
-        """Take some of the next ``length`` bytes. Returns how many: whole events, each with its comma."""
+    def pass_by(self, file: BufferedReader, length: int, whole: bool, /) -> int:
+        """Take some of the next ``length`` bytes. Returns how many: whole events, each with its comma, but
+        for the last one of all where ``whole`` says that nothing else follows it."""
 
 
 def decode(
@@ -251,9 +252,10 @@ class _Reading:
     def cleanly(self, part: Part, file: BufferedReader) -> Chrome | None:
         """Decode only ``part``. Raises Unclean, or a decoding error."""
         file.seek(part.begin)
-        passed = self.quick.pass_by(file, part.end - part.begin) if self.quick is not None else 0
+        length = part.end - part.begin
+        passed = self.quick.pass_by(file, length, not part.head) if self.quick is not None else 0
         file.seek(part.begin + passed)
-        rest, left = b"", part.end - part.begin - passed
+        rest, left = b"", length - passed
         while left:
             more = file.read(min(self._piece(), left))
             left -= len(more)

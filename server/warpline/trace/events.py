@@ -63,13 +63,18 @@ class Interned:
     def numbers(self, column: tuple[Ints, list[Any]]) -> Ints:
         """The same for a column of numbered values; each distinct value is looked up once."""
         numbers, values = column
-        first = np.full(len(values), -1, np.int64)
-        first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last one written stays
-        met = np.flatnonzero(first >= 0)
-        met = met[np.argsort(first[met])]
+        met = in_order(numbers, len(values))
         table = np.full(len(values), -1, np.int64)
         table[met] = self.all([values[at] for at in met.tolist()])
         return table[numbers]
+
+
+def in_order(numbers: Ints, count: int) -> Ints:
+    """The distinct ``numbers``, all less than ``count``, in order of their first occurrence."""
+    first = np.full(count, -1, np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last one written stays
+    met = np.flatnonzero(first >= 0)
+    return met[np.argsort(first[met])]
 
 
 class Column:

@@ -1,9 +1,9 @@
-/* The events of a Chrome trace -> rows of 64-bit numbers, without an object per event.
+/* The events of a Chrome trace -> columns of 64-bit numbers, without an object per event.
  *
  * Runs as WebAssembly (rows.wasm, made by tools/rows_wasm.py), since traces come from anywhere: nothing that
  * is wrong in here can reach the process that reads. It is strict: at whatever it does not expect, it gives up,
  * and msgspec decodes the text (decode.py). So what it accepts must mean to msgspec exactly what it means here.
- * rows.py reads what it leaves; both know the categories, the slots of a row and the parts of a text.
+ * rows.py reads what it leaves; both know the categories, their columns and the parts of a text.
  */
 #include <wasm_simd128.h>
 
@@ -19,8 +19,8 @@ typedef long long i64;
 enum {
   TEXT = 4 << 20,   /* bytes of text at most */
   PAD = 64,         /* zeros behind it: no value goes on there */
-  ROWS = 1 << 16,   /* rows of one text */
-  SLOTS = 11,
+  ROWS = 1 << 16,   /* of a category, until they are fetched */
+  COLUMNS = 10,     /* of a category at most */
   FIRST = 64,       /* events whose process is told */
   STRINGS = 1 << 17,
   ARENA = 48 << 20, /* bytes of all strings */
@@ -31,33 +31,39 @@ enum {
   LONGEST = 240    /* bytes of one of them */
 };
 
+/* As in CATEGORIES of rows.py. ODD: a category of old versions of torch, or another phase of an arrow. */
+enum {
+  NONE, OP, RUNTIME, DRIVER, PRIVATE, XPU, KERNEL, COPY, SET, MEMORY, BEGUN, ENDED, MARK, FRAME, KINDS, ODD = KINDS
+};
+
 typedef struct { u32 at, length; u64 hash; } String;
 typedef struct { const u8 *at; u32 n; } Slice;
 
 static u8 text[TEXT + PAD];
-static i64 rows[ROWS][SLOTS];
+static i64 columns[KINDS][COLUMNS][ROWS];
 static u32 processes[FIRST];
 static u8 arena[ARENA + PAD];
 static String strings[STRINGS];
 static u8 with_values[STRINGS]; /* by the name of an operator: whether scalar arguments are in its signature */
 static u32 table[TABLE];
-static u32 counts[3], used;
+static u32 counts[2 + KINDS], used;
 static const u8 *p, *end;
 #define n_events counts[0]
-#define n_rows counts[1]
-#define n_strings counts[2]
+#define n_strings counts[1]
+#define n_rows (counts + 2) /* by category */
 
 /* Where things are, and how large some are. */
 u32 EXPORT(layout)(u32 what) {
   switch (what) {
     case 0: return (u32)text;
     case 1: return TEXT;
-    case 2: return (u32)rows;
-    case 3: return SLOTS;
-    case 4: return (u32)processes;
-    case 5: return FIRST;
-    case 6: return (u32)strings;
-    case 7: return (u32)arena;
+    case 2: return (u32)columns;
+    case 3: return COLUMNS;
+    case 4: return ROWS;
+    case 5: return (u32)processes;
+    case 6: return FIRST;
+    case 7: return (u32)strings;
+    case 8: return (u32)arena;
     default: return (u32)counts;
   }
 }
@@ -391,9 +397,6 @@ int memcmp(const void *a, const void *b, unsigned long n) {
 #define BEGINS(slice, literal) \
   ((slice).n >= sizeof(literal) - 1 && !__builtin_memcmp((slice).at, literal, sizeof(literal) - 1))
 
-/* As in CATEGORIES of rows.py. ODD: a category of old versions of torch, or another phase of an arrow. */
-enum { NONE, OP, RUNTIME, DRIVER, PRIVATE, XPU, KERNEL, COPY, SET, MEMORY, BEGUN, ENDED, MARK, FRAME, ODD };
-
 typedef struct {
   i64 sequence, forward, device, stream, correlation, copied, node;
   i64 total, allocated, device_id, device_type, address;
@@ -485,51 +488,56 @@ enum { BEGIN, UNKNOWN, LEARNT }; /* numbers in it: before the first field, behin
 
 static Keys of_events = {.n = LEARNT}, of_arguments = {.n = LEARNT};
 
-/* The field that comes behind ``last``, which becomes it. 0: none that is expected. */
-static inline int field_name(Keys *keys, u32 *last, int (*named)(Slice)) {
-  Key *before = &keys->all[*last];
-  for (int i = 0; i < 2; i++) {
-    const Key *key = &keys->all[before->next[i]];
-    if (likely(key->n && !(~(equal(p, key->text) | equal(p + 16, key->text + 16) << 16) & key->mask))) {
-      *last = before->next[i];
-      p += key->n;
-      space();
-      return key->which;
-    }
-  }
+/* ``following`` where it is none of the two that came there last: found by its name, and kept. */
+static __attribute__((noinline)) u32 following_by_name(Keys *keys, u32 last, int (*named)(Slice)) {
+  Key *before = &keys->all[last];
   const u8 *at = p;
   int which = END, has = 0;
-  if (*last == BEGIN) space();
-  int more = *last != BEGIN ? next('}') : *p != '}' ? 1 : (p++, 2);
+  if (last == BEGIN) space();
+  int more = last != BEGIN ? next('}') : *p != '}' ? 1 : (p++, 2);
   if (more != 2) {
     Slice name;
     if (!more || *p++ != '"' || !string(&name, &has) || has || !colon()) return 0;
     which = named(name);
   }
   u32 n = (u32)(p - at), found = LEARNT;
-  *last = UNKNOWN;
-  if (n > sizeof before->text) return which;
+  keys->all[UNKNOWN].which = which;
+  if (n > sizeof before->text) return UNKNOWN;
   while (found < keys->n && (keys->all[found].n != n || !same(at, keys->all[found].text, n))) found++;
-  if (found == KEYS) return which;
+  if (found == KEYS) return UNKNOWN;
   if (found == keys->n) {
     Key *key = &keys->all[keys->n++];
     *key = (Key){.n = n, .mask = (u32)((1ull << n) - 1), .which = which};
     __builtin_memcpy(key->text, at, n);
   }
   before->next[1] = before->next[0];
-  before->next[0] = *last = found;
-  return which;
+  return before->next[0] = found;
+}
+
+/* The number of the field that comes behind the field ``last``. 0: none that is expected. */
+static inline u32 following(Keys *keys, u32 last, int (*named)(Slice)) {
+  const Key *before = &keys->all[last];
+  for (int i = 0; i < 2; i++) {
+    const Key *key = &keys->all[before->next[i]];
+    if (likely(key->n && !(~(equal(p, key->text) | equal(p + 16, key->text + 16) << 16) & key->mask))) {
+      p += key->n;
+      space();
+      return before->next[i];
+    }
+  }
+  return following_by_name(keys, last, named);
 }
 
 static int arguments(Arguments *into) {
-  u32 last = BEGIN;
+  u32 at = BEGIN;
   *into = NO_ARGUMENTS;
   if (*p++ != '{') return 0;
-  for (;;) {
-    int which = field_name(&of_arguments, &last, argument_named);
+  while ((at = following(&of_arguments, at, argument_named))) {
+    int which = of_arguments.all[at].which;
     if (which == END) return 1;
-    if (!which || !argument(which, into)) return 0;
+    if (!argument(which, into)) return 0;
   }
+  return 0;
 }
 
 static int category(Slice name, Slice phase) {
@@ -606,72 +614,77 @@ static inline int field(int which, Event *into) {
   return skipped(0);
 }
 
-/* The row's slots: category, start, duration, thread, name, and what the category has (rows.py). */
+/* The columns: start, duration, thread, name, and what the category has (rows.py). */
 static int row_of(const Event *one, int kind) {
   const Arguments *a = &one->arguments;
-  i64 *row = rows[n_rows];
-  if (n_rows == ROWS) return 0;
-  row[0] = kind;
-  __builtin_memcpy(row + 1, &one->start, 8);
-  __builtin_memcpy(row + 2, &one->duration, 8);
-  if ((row[3] = interned(&one->thread, 1)) < 0) return 0;
+  u32 n = n_rows[kind];
+  i64(*into)[ROWS] = columns[kind];
+  i64 thread, name, last;
+  if (n == ROWS) return 0;
+  __builtin_memcpy(&into[0][n], &one->start, 8);
+  __builtin_memcpy(&into[1][n], &one->duration, 8);
+  if ((thread = interned(&one->thread, 1)) < 0) return 0;
+  into[2][n] = thread;
+  n_rows[kind]++;
   if (kind == BEGUN || kind == ENDED) {
-    if (one->odd_id) return 0;
-    row[5] = one->id;
-    n_rows++;
-    return 1;
+    into[4][n] = one->id;
+    return !one->odd_id;
   }
-  if ((row[4] = interned(&one->name, 1)) < 0) return 0;
+  if ((name = interned(&one->name, 1)) < 0) return 0;
+  into[3][n] = name;
   switch (kind) {
     case OP: {
       if (one->name_has & ESCAPES) return 0; /* how it begins counts here */
-      if (!with_values[row[4]])
-        with_values[row[4]] = 1 + (BEGINS(one->name, "aten::convolution") ||
-                                   BEGINS(one->name, "aten::_convolution") || BEGINS(one->name, "aten::conv") ||
-                                   BEGINS(one->name, "aten::_scaled_dot_product"));
+      if (!with_values[name])
+        with_values[name] = 1 + (BEGINS(one->name, "aten::convolution") || BEGINS(one->name, "aten::_convolution") ||
+                                 BEGINS(one->name, "aten::conv") || BEGINS(one->name, "aten::_scaled_dot_product"));
       Slice signature[4] = {a->dims, a->types, a->strides, a->values};
-      if (with_values[row[4]] == 1) signature[3].n = 0;
-      row[5] = a->sequence;
-      row[6] = a->forward;
-      if ((row[7] = interned(&a->stack, 1)) < 0 || (row[8] = interned(signature, 4)) < 0) return 0;
+      if (with_values[name] == 1) signature[3].n = 0;
+      into[4][n] = a->sequence;
+      into[5][n] = a->forward;
+      if ((last = interned(&a->stack, 1)) < 0) return 0;
+      into[6][n] = last;
+      if ((last = interned(signature, 4)) < 0) return 0;
+      into[7][n] = last;
       break;
     }
     case RUNTIME: case DRIVER: case PRIVATE: case XPU:
-      row[5] = a->correlation;
+      into[4][n] = a->correlation;
       break;
     case KERNEL: case COPY: case SET: {
       Slice shape[5] = {a->grid, a->block, a->registers, a->shared, a->occupancy};
-      row[5] = a->correlation;
-      row[6] = a->device;
-      row[7] = a->stream;
-      row[8] = a->node;
-      row[9] = a->copied;
-      if ((row[10] = interned(shape, 5)) < 0) return 0;
+      into[4][n] = a->correlation;
+      into[5][n] = a->device;
+      into[6][n] = a->stream;
+      into[7][n] = a->node;
+      into[8][n] = a->copied;
+      if ((last = interned(shape, 5)) < 0) return 0;
+      into[9][n] = last;
       break;
     }
     case MEMORY:
-      row[5] = a->allocated;
-      row[6] = a->address;
-      row[7] = a->device_type;
-      row[8] = a->device_id;
-      row[9] = a->total;
+      into[4][n] = a->allocated;
+      into[5][n] = a->address;
+      into[6][n] = a->device_type;
+      into[7][n] = a->device_id;
+      into[8][n] = a->total;
       break;
   }
-  n_rows++;
   return 1;
 }
 
 static int event(void) {
   static const u8 ZERO[] = "0";
   Event one = {.process = {ZERO, 1}, .thread = {ZERO, 1}};
-  u32 last = BEGIN;
+  u32 at = BEGIN;
+  int which;
   one.arguments = NO_ARGUMENTS;
   if (*p++ != '{') return 0;
-  for (;;) {
-    int which = field_name(&of_events, &last, field_of_event);
-    if (which == END) break;
-    if (!which || !field(which, &one)) return 0;
-  }
+  do {
+    if (!(at = following(&of_events, at, field_of_event))) return 0;
+    which = of_events.all[at].which;
+  } while (which != END && field(which, &one));
+  if (which != END) return 0;
   if (n_events < FIRST) {
     int process = interned(&one.process, 1);
     if (process < 0) return 0;
@@ -684,13 +697,7 @@ static int event(void) {
   return kind == NONE || (kind != ODD && row_of(&one, kind));
 }
 
-/* Reads the first ``n`` bytes of ``text``: events with commas between them. Returns 1 if that is what they are. */
-u32 EXPORT(read)(u32 n) {
-  n_events = n_rows = 0;
-  if (n > TEXT) return 0;
-  p = text;
-  end = text + n;
-  for (int i = 0; i < PAD; i++) text[n + i] = 0;
+static int events(void) {
   space();
   if (p == end) return 1;
   for (;;) {
@@ -700,4 +707,19 @@ u32 EXPORT(read)(u32 n) {
     if (*p++ != ',') return 0;
     space();
   }
+}
+
+/* Reads the first ``n`` bytes of ``text``: events with commas between them. Returns 1 if that is what they are; their
+ * rows are behind those of the texts before it. */
+u32 EXPORT(read)(u32 n) {
+  u32 before[KINDS];
+  n_events = 0;
+  if (n > TEXT) return 0;
+  p = text;
+  end = text + n;
+  for (int i = 0; i < PAD; i++) text[n + i] = 0;
+  __builtin_memcpy(before, n_rows, sizeof before);
+  if (events()) return 1;
+  __builtin_memcpy(n_rows, before, sizeof before);
+  return 0;
 }

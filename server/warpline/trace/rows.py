@@ -10,7 +10,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from warpline.trace.events import (
     TIMES,
     Table,
     Tables,
+    in_order,
     is_possible,
 )
 
@@ -43,10 +45,10 @@ CATEGORIES = (
     None, "cpu_op", *RUNTIME_CATEGORIES, *DEVICE_CATEGORIES, MEMORY, f"{ARROWS}:s", f"{ARROWS}:f", MARKS,
     FRAMES,
 )  # fmt: skip
-_NUMBERS_FROM = 5  # the slot of a row with the first of a category's NUMBERS, or with an arrow's number
+_NUMBERS_FROM = 4  # the column with the first of a category's NUMBERS, or with an arrow's number
 _NEAR = 16 << 10  # bytes at the end of a text in which an event should end
 _STRING = 16  # bytes of what is known of a text
-_LAYOUT = "text", "most", "rows", "slots", "processes", "first", "strings", "arena", "counts"
+_LAYOUT = "text", "most", "columns", "width", "rows", "processes", "first", "strings", "arena", "counts"
 
 
 class Unreadable(Exception):
@@ -82,13 +84,16 @@ class Machine:
         memory: Any = exports["memory"]
         self.memory = np.frombuffer(memory.get_buffer_ptr(self.store), np.uint8)
         self.at = {name: layout(self.store, number) for number, name in enumerate(_LAYOUT)}
-        self.counts = self._view(np.uint32, 3, "counts")  # of events, of used ones, and of different texts
+        self._counts = self._view(np.uint32, 2 + len(CATEGORIES), "counts")
+        self.rows = self._counts[2:]  # of each category, since they were set to 0
+        shape = len(CATEGORIES), self.at["width"], self.at["rows"]
+        self.columns: Ints = self._view(np.int64, math.prod(shape), "columns").reshape(shape)
         self.text = memoryview(self._view(np.uint8, self.at["most"], "text")).cast("B")
         self.values: dict[tuple[Callable[[bytes], Any], int], Any] = {}
 
     def read(self, end: int) -> bool:
-        """Read the events in ``text[:end]``, and overwrite what is behind them. Returns whether all were
-        accepted."""
+        """Read the events in ``text[:end]``, and overwrite what is behind them. Their rows come behind those
+        of the texts before, if all were accepted: returns whether they were."""
         return bool(self._read(self.store, end))
 
     def _view(self, kind: type[np.generic], count: int, name: str, offset: int = 0) -> Any:
@@ -96,22 +101,21 @@ class Machine:
 
     @property
     def events(self) -> int:
-        """How many they were."""
-        return int(self.counts[0])
+        """How many there are in the last text."""
+        return int(self._counts[0])
 
     @property
     def texts(self) -> int:
         """How many different texts there are in all that was read."""
-        return int(self.counts[2])
+        return int(self._counts[1])
 
-    def rows(self) -> Ints:
-        """The events that are used. Valid until the next text is read."""
-        count, slots = int(self.counts[1]), self.at["slots"]
-        found: Ints = self._view(np.int64, count * slots, "rows").reshape(count, slots)
-        return found
+    @property
+    def full(self) -> bool:
+        """Whether there may be too little room for the next text."""
+        return bool(self.rows.max() > self.at["rows"] // 2)
 
     def processes(self) -> list[Any]:
-        """Process numbers of the first events."""
+        """Process numbers of the first events in the last text."""
         numbers = self._view(np.uint32, min(self.events, self.at["first"]), "processes")
         return [self.value(number, _scalar) for number in numbers.tolist()]
 
@@ -156,14 +160,14 @@ def into(tables: Tables, machine: Machine | None = None) -> Rows | None:
 
 
 def _texts(category: str) -> list[tuple[str, int, Callable[[bytes], Any]]]:
-    """Columns of a category that are numbers of texts: their slots in a row, and what such a text means."""
-    found: list[tuple[str, int, Callable[[bytes], Any]]] = [("tid", 3, _scalar)]
+    """Columns of a category that are numbers of texts: where they are, and what such a text means."""
+    found: list[tuple[str, int, Callable[[bytes], Any]]] = [("tid", 2, _scalar)]
     if not category.startswith(ARROWS):
-        found.append(("name", 4, _name))
+        found.append(("name", 3, _name))
     if category == "cpu_op":
-        found += [("call_stack", 7, _name), ("signature", 8, _signature)]
+        found += [("call_stack", 6, _name), ("signature", 7, _signature)]
     elif category in DEVICE_CATEGORIES:
-        found.append(("shape", 10, _shape))
+        found.append(("shape", 9, _shape))
     return found
 
 
@@ -175,6 +179,7 @@ class Rows:
         self.tables = tables
         self.machine = machine
         self.odd = 0  # texts in a row that were not accepted
+        self._processes: list[Any] = []  # of events that are still in the machine
         self._numbers: dict[tuple[str, str], Ints] = {}  # by category and column: each text's number there
 
     @property
@@ -188,42 +193,43 @@ class Rows:
         if not self.useful or end > len(self.machine.text):
             return None
         self.machine.text[:end] = memoryview(text)[:end]
-        return self._take(end)
+        count = self._read(end)
+        return count if count is not None and self._fetched() else None
 
-    def pass_by(self, file: BufferedReader, length: int) -> int:
-        """Add the events in the next ``length`` bytes of ``file``, but for the last ones, as long as all are
-        accepted. Returns the bytes up to the first event that was not added."""
-        text, done, have = self.machine.text, 0, 0
+    def pass_by(self, file: BufferedReader, length: int, whole: bool) -> int:
+        """Add the events in the next ``length`` bytes of ``file``, as long as all are accepted. Returns the
+        bytes up to the first event that was not added. ``whole``: the last byte is the end of an event."""
+        text, added, done, have = self.machine.text, 0, 0, 0
         while self.useful and (more := file.readinto(text[have : min(self.piece, length - done)])):
             have += more
             near = max(0, have - _NEAR)
-            found = next(scan.last_ends(bytes(text[near:have])), None)
-            if found is None or done + have == length:
+            if whole and done + have == length:
+                end = next_one = have
+            elif (found := next(scan.last_ends(bytes(text[near:have])), None)) is not None:
+                end, next_one = near + found[0], near + found[1]
+            else:
                 break
-            end, next_one = near + found[0], near + found[1]
             rest = bytes(text[next_one:have])
-            if self._take(end) is None:
+            if self._read(end) is None:
                 break
             done += next_one
             have = len(rest)
             text[:have] = rest
-        return done
+            if self.machine.full:
+                if not self._fetched():
+                    return added
+                added = done
+        return done if self._fetched() else added
 
-    def _take(self, end: int) -> int | None:
-        machine = self.machine
+    def _read(self, end: int) -> int | None:
+        """Read the events in the machine's text up to ``end``: how many they are. None if they were not
+        accepted."""
         try:
-            if machine.read(end):
-                read = machine.rows()
-                found = [
-                    (category, *self._columns(category, read, chosen))
-                    for category, chosen in self._by_category(read[:, 0])
-                ]
+            if self.machine.read(end):
                 if len(self.tables.processes) < FIRST:
-                    self.tables.processes += machine.processes()[: FIRST - len(self.tables.processes)]
-                for category, columns, left_out in found:
-                    self._add(category, columns, left_out)
+                    self._processes += self.machine.processes()
                 self.odd = 0
-                return machine.events
+                return self.machine.events
         except Unreadable:
             self.odd = _ODD  # the text stays in the machine
         except Exception as error:
@@ -233,34 +239,46 @@ class Rows:
         self.odd += 1
         return None
 
-    def _by_category(self, kinds: Ints) -> Iterator[tuple[str, Ints]]:
-        """Each category that occurs, with the indices of its rows. ``kinds``: the category of each row."""
-        by = np.argsort(kinds.astype(np.int8), kind="stable")
-        counts = np.bincount(kinds, minlength=len(CATEGORIES)).tolist()
-        end = 0
-        for category, count in zip(CATEGORIES, counts, strict=True):
-            end += count
-            if count:
-                yield str(category), by[end - count : end]
+    def _fetched(self) -> bool:
+        """Add the events in the machine, which has none then. Returns False if a text of them cannot be read,
+        or a fault left them odd: none was added."""
+        try:
+            if not self.useful:
+                return False
+            counts = zip(CATEGORIES, self.machine.rows.tolist(), strict=True)
+            found = [
+                (category, *self._columns(category, self.machine.columns[number, :, :count]))
+                for number, (category, count) in enumerate(counts)
+                if category and count
+            ]
+        except Unreadable:
+            self.odd = _ODD
+            return False
+        finally:
+            self.machine.rows[:] = 0
+        self.tables.processes += self._processes[: FIRST - len(self.tables.processes)]
+        self._processes = []
+        for category, columns, left_out in found:
+            self._add(category, columns, left_out)
+        return True
 
-    def _columns(self, category: str, rows: Ints, chosen: Ints) -> tuple[dict[str, Any], int]:
-        """The columns of the ``chosen`` rows, all of one category, and how many were left out since their
-        times cannot be. Raises Unreadable."""
+    def _columns(self, category: str, rows: Ints) -> tuple[dict[str, Any], int]:
+        """The columns of a category's ``rows`` (the machine's columns, many rows each), and how many were
+        left out since their times cannot be. Raises Unreadable."""
         texts = _texts(category)
-        times = [rows[:, slot][chosen].view(np.float64) for slot in (1, 2)]
-        possible = is_possible(*times)
-        left_out = 0 if possible.all() else int(np.count_nonzero(~possible))
+        possible = is_possible(*rows[:2].view(np.float64))
+        left_out = int(np.count_nonzero(~possible))
         if left_out:
-            for _, slot, meaning in texts:
-                for number in np.unique(rows[:, slot][chosen[~possible]]).tolist():
+            for _, at, meaning in texts:
+                for number in np.unique(rows[at, ~possible]).tolist():
                     self.machine.value(number, meaning)
-            chosen, times = chosen[possible], [each[possible] for each in times]
-        columns: dict[str, Any] = dict(zip(TIMES, times, strict=True))
-        for field, slot, meaning in texts:
-            columns[field] = self._numbered(category, field, rows[:, slot][chosen], meaning)
+            rows = rows[:, possible]
+        columns: dict[str, Any] = {field: rows[at].view(np.float64).copy() for at, field in enumerate(TIMES)}
+        for field, at, meaning in texts:
+            columns[field] = self._numbered(category, field, rows[at], meaning)
         numbers = ("id",) if category.startswith(ARROWS) else NUMBERS.get(category, ())
-        for slot, field in enumerate(numbers, _NUMBERS_FROM):
-            columns[field] = rows[:, slot][chosen]
+        for at, field in enumerate(numbers, _NUMBERS_FROM):
+            columns[field] = rows[at].copy()
         return columns, left_out
 
     def _numbered(self, category: str, field: str, texts: Ints, meaning: Callable[[bytes], Any]) -> Ints:
@@ -272,8 +290,7 @@ class Rows:
             known = self._numbers[category, field] = more
         found: Ints = known[texts]
         if len(found) and found.min() < 0:
-            new, first = np.unique(texts[found < 0], return_index=True)
-            new = new[np.argsort(first)]
+            new = in_order(texts[found < 0], len(known))
             values = [self.machine.value(number, meaning) for number in new.tolist()]
             known[new] = self.tables.table(category).values[field].all(values)
             found = known[texts]
