@@ -57,6 +57,24 @@ def test_garbage_is_not_looked_for_while_the_process_ends(monkeypatch: pytest.Mo
     assert frozen
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_an_import_starts_no_threads_of_numpys(tmp_path: Path) -> None:
+    code = """
+import os
+from warpline.commands import import_
+import_._import_numpy()
+print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+    usual = environment()
+    del usual["OMP_NUM_THREADS"]  # which OpenBLAS looks at, too
+    for more, expected in (({}, "1 None"), ({"OPENBLAS_NUM_THREADS": "1"}, "1 1")):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=usual | more, capture_output=True, text=True, timeout=LIMIT_S, check=True,
+        )  # fmt: skip
+        assert done.stdout.split() == expected.split()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

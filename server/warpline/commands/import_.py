@@ -7,10 +7,13 @@ Systems (nsys export --type sqlite).
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from warpline.commands import output
+
+_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     output.check(options)
+    _import_numpy()
     from warpline import pipeline
 
     folder = Path(options.run_dir).absolute() if options.run_dir else None
@@ -33,3 +37,15 @@ def run(options: argparse.Namespace) -> int:
         print(f"imported into {run_folder}", file=sys.stderr)
     output.write(*made[-1], options)  # the newest, as `warpline show` does
     return 0
+
+
+def _import_numpy() -> None:
+    """Without the threads of its OpenBLAS, one for each core: they compute for 0.08 s before they sleep, and
+    we multiply no matrices. What this process starts does not see the setting."""
+    if _THREADS in os.environ:
+        return
+    os.environ[_THREADS] = "1"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[_THREADS]
