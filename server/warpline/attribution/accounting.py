@@ -27,7 +27,7 @@ from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, overlay, union, without
 from warpline.attribution.waits import blocking_copies, closing_wait, sync_calls
 from warpline.trace import nest
-from warpline.trace.columns import Floats, Ints, take
+from warpline.trace.columns import Floats, Ints, occurring, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ def _gaps(scene: Scene, idle: tuple[Ints, Ints]) -> Pieces:
     launch = np.concatenate([kernels.launch, [-1]])[following]
     thread = np.concatenate([host.thread, [main]])[launch]
     parts = []
-    for each in np.unique(thread).tolist():
+    for each in occurring(thread, len(scene.trace.threads)).tolist():
         part, _ = overlay(scene.lines[each], start[thread == each], end[thread == each])
         if each != main:
             part = _where_unknown(part, scene.lines[main])

@@ -26,7 +26,7 @@ from warpline.attribution.shares import group_table
 from warpline.attribution.stacks import stacks
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Steps, Unattributed
-from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Bools, Floats, Trace
+from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Bools, Floats, Trace, occurring
 from warpline.wire.run import Manifest
 
 #: Lines with less time than this, in ms per step, and without memory get no row.
@@ -210,7 +210,7 @@ def _autograd_nodes(at: Scene) -> float:
         (host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0) & at.begun(host.start_ns)
     )
     made = 0
-    for thread in np.unique(host.thread[rows]).tolist():
+    for thread in occurring(host.thread[rows], len(at.trace.threads)).tolist():
         numbers = host.sequence[rows[host.thread[rows] == thread]]
         made += int(numbers.max() - numbers.min())
     return made / at.trace.steps

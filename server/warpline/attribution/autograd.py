@@ -9,7 +9,8 @@ import numpy as np
 from warpline.attribution.around import NODE_PREFIX, operators
 from warpline.attribution.place import RECOMPUTE, THREAD_SHIFT, node_numbers
 from warpline.attribution.scene import Scene
-from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
+from warpline.trace import nest
+from warpline.trace.columns import OP, Bools, Floats, Ints, Trace, take
 
 CASTS = ("aten::to", "aten::_to_copy")
 
@@ -39,7 +40,10 @@ def nodes(scene: Scene) -> Nodes:
     trace = scene.trace
     makers, keys = _made(scene)
     casts = trace.names.mask(*CASTS)[trace.host.name[makers]]
-    visited = np.isin(keys, _visited(trace))
+    numbers = _visited(trace)
+    at = nest.latest(keys, numbers)
+    visited = np.zeros(len(keys), bool)
+    visited[at[(at >= 0) & (take(keys, at) == numbers)]] = True
     counted = visited | ~(casts | (scene.placed.phase[makers] == RECOMPUTE))
     makers, unused = makers[counted], ~visited[counted]
     lines = scene.placed.line[makers]
@@ -53,7 +57,7 @@ def nodes(scene: Scene) -> Nodes:
 
 
 def _made(scene: Scene) -> tuple[Ints, Ints]:
-    """Operators that made a node, and the node's key (forward thread and number)."""
+    """Operators that made a node, and the nodes' keys (forward thread and number), sorted."""
     host = scene.trace.host
     rows = np.flatnonzero(
         (host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0) & scene.begun(host.start_ns)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.trace import nest
-from warpline.trace.columns import OP, Bools, Ints, Trace, take
+from warpline.trace.columns import OP, Bools, Ints, Trace, occurring, take
 
 #: Share of a call's nodes whose operators must make nodes. With fewer, it is an ordinary backward pass in
 #: which some code switches gradients on, such as a library's checkpointing.
@@ -33,8 +33,8 @@ def differentiated(trace: Trace, node: Ints, own: Bools) -> tuple[Bools, Ints]:
     main = np.full(len(rows), trace.main, np.int64)
     caller[rows] = nest.last_before(records.thread, records.time_ns, main, host.start_ns[rows])
     ops = rows[(host.kind[rows] == OP) & (node[rows] != rows) & (host.forward_thread[rows] == 0)]
-    working = _distinct(node[ops], len(host))
-    making = _distinct(node[ops[host.sequence[ops] >= 0]], len(host))
+    working = occurring(node[ops], len(host))
+    making = occurring(node[ops[host.sequence[ops] >= 0]], len(host))
     if not len(making):
         return np.zeros(len(host), bool), caller
     size = int(records.location.max(initial=0)) + 1
@@ -45,10 +45,3 @@ def differentiated(trace: Trace, node: Ints, own: Bools) -> tuple[Bools, Ints]:
     found = np.zeros(len(host), bool)
     found[rows] = calls[take(records.location, caller[rows], missing=0)]
     return found, caller
-
-
-def _distinct(rows: Ints, count: int) -> Ints:
-    """The different ones of ``rows``, all of them less than ``count``, in their order."""
-    met = np.zeros(count, bool)
-    met[rows] = True
-    return np.flatnonzero(met)

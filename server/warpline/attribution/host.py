@@ -15,7 +15,7 @@ from warpline.attribution.stalled import stalled_ns
 from warpline.attribution.timeline import overlay, union
 from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
 from warpline.model import costs
-from warpline.trace.columns import OP, Floats, Ints, Trace, take
+from warpline.trace.columns import OP, Floats, Ints, Trace, occurring, take
 
 #: The most that an operator takes which touches no element, with its record.
 VIEW_NS = costs.bound("view-ns")
@@ -100,7 +100,7 @@ def _on_host_ns(trace: Trace) -> Floats:
     queue[trace.kernels.launch[trace.kernels.launch >= 0]] = True
     queue |= sync_calls(trace)
     outer = np.flatnonzero((host.parent < 0) & (host.kind == OP))
-    for thread in np.unique(host.thread[outer]).tolist() if trace.on_gpu else ():
+    for thread in occurring(host.thread[outer], len(trace.threads)).tolist() if trace.on_gpu else ():
         calls = np.sort(host.start_ns[(host.thread == thread) & queue])
         rows = outer[host.thread[outer] == thread]
         first, last = (np.searchsorted(calls, when[rows]) for when in (host.start_ns, host.end_ns))

@@ -9,7 +9,7 @@ from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import union
 from warpline.model.profile import Mark
 from warpline.trace import nest
-from warpline.trace.columns import Bools, Ints, Trace
+from warpline.trace.columns import Bools, Ints, Trace, occurring
 
 #: Made by torch or by the runner, not by the user.
 NOT_THE_USERS = (
@@ -32,7 +32,7 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
     launch = trace.kernels.launch
     known = np.flatnonzero(launch >= 0)
     # A backward pass launches its kernels from autograd's threads, while the calling thread waits.
-    engine = np.unique(host.thread[host.forward_thread > 0])
+    engine = occurring(host.thread[host.forward_thread > 0], len(trace.threads))
     out = []
     for name in np.unique(marks.name).tolist():
         text = trace.names[name]

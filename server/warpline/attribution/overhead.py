@@ -52,8 +52,10 @@ def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
     host = trace.host
     # While autograd's thread works, the main thread waits for it, so its operators slow the step down as
     # well.
-    driving = np.union1d(host.thread[host.forward_thread > 0], trace.main)
-    inside = np.isin(host.thread, driving) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
+    driving = np.zeros(len(trace.threads), bool)
+    driving[host.thread[host.forward_thread > 0]] = True
+    driving[trace.main] = True
+    inside = driving[host.thread] & (host.start_ns >= window[0]) & (host.start_ns < window[1])
     ops = host.start_ns[inside]
     of_libraries = trace.inside.time_ns[trace.inside.thread == trace.main]
     within = int(((of_libraries >= window[0]) & (of_libraries < window[1])).sum())

@@ -54,6 +54,8 @@ def python_inside(trace: Trace, record: Ints, since: Ints) -> Bools:
     When Python returns from inside an op, the caller's line is recorded again: the record is newer, but its
     line is the same. What the op does from then on is its own work.
     """
+    if not len(trace.records.location):
+        return np.zeros(len(record), bool)
     here, before = location_of(trace, record), location_of(trace, since)
     inside: Bools = (record > since) & (here != before) & (here > 0)
     return inside
@@ -76,14 +78,15 @@ def place(trace: Trace, table: LineTable) -> Placed:
     own = table.of_location[location_of(trace, record)]
     origin = _origins(trace, node, inside)
     origin[further] = -1
-    line = _waited_for(trace, table, node, _follow(own, origin))
+    last = _ends(origin)
+    line = _waited_for(trace, table, node, own[last])
     calls = compiled_calls(trace, table, climbed, origin)
     known = calls.of_event >= 0
     line[known] = np.array([lines[0] for _, lines, _ in calls.groups], np.int64)[calls.of_event[known]]
-    library = _follow(inside_at(trace, host.thread, host.start_ns, record), origin)
+    library = inside_at(trace, host.thread, host.start_ns, record)[last]
     # Compiled code belongs to the user's lines, even if a library calls it.
     library[known & (line != table.of_location[location_of(trace, record)])] = 0
-    return Placed(line, phase, climbed, record, _follow(record, origin), calls, library)
+    return Placed(line, phase, climbed, record, record[last], calls, library)
 
 
 def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
@@ -180,13 +183,13 @@ def own_phase(trace: Trace, phase: Ints) -> Ints:
     return found
 
 
-def _follow(own: Ints, origin: Ints) -> Ints:
-    """Lines at the end of each chain of origins. Origins are earlier in time, so each chain ends."""
-    last = np.where(origin >= 0, origin, np.arange(len(own)))
+def _ends(origin: Ints) -> Ints:
+    """The event at the end of each chain of origins. Origins are earlier in time, so each chain ends."""
+    last = np.where(origin >= 0, origin, np.arange(len(origin)))
     while True:
         further = last[last]
         if np.array_equal(further, last):
-            return own[last]
+            return last
         last = further
 
 

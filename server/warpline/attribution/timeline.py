@@ -68,11 +68,11 @@ def _timeline(
     first, last = records.first[thread], records.first[thread + 1]
     lines = records.time_ns[first:last]
     libraries = trace.inside.time_ns[slice(*trace.inside.first[thread : thread + 2].tolist())]
-    cuts = distinct(*(np.clip(each, *window) for each in (times, lines, libraries)), np.array(window))
+    cuts, before = distinct(*(np.clip(each, *window) for each in (times, lines, libraries)), np.array(window))
     start, end = cuts[:-1], cuts[1:]
-    at = np.searchsorted(times, start, "right") - 1
-    op = take(ops, at)
     at = nest.latest(lines, start)
+    # Of all up to each start, those that are no changes are left out: the window's start is one.
+    op = take(ops, before[:-1] - 1 - (at + 1) - (nest.latest(libraries, start) + 1) - 1)
     record = np.where(at >= 0, at + first, -1)
     location = take(records.location, record, missing=0)
     line = table.of_location[np.maximum(location, 0)]
@@ -126,12 +126,14 @@ def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
     return (cut, span) if kept.all() else (cut.take(kept), span[kept])
 
 
-def distinct(*sorted_runs: Ints) -> Ints:
-    """The distinct values of several sorted columns, sorted (by merging: much faster than hashing)."""
+def distinct(*sorted_runs: Ints) -> tuple[Ints, Ints]:
+    """The distinct values of several sorted columns, sorted (by merging: much faster than hashing), and how
+    many of all values are not larger than each."""
     values = np.sort(np.concatenate(sorted_runs), kind="stable")
     first = np.ones(len(values), bool)
     first[1:] = values[1:] != values[:-1]
-    return values[first]
+    at = np.flatnonzero(first)
+    return values[at], np.append(at[1:], len(values))
 
 
 def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:

@@ -56,7 +56,7 @@ def host(
     kind = np.where(np.arange(len(start)) < len(ops), OP, RUNTIME).astype(np.int64)
     table = Interned([NO_SIGNATURE])
     signature = np.zeros(len(start), np.int64)
-    signature[: len(ops)] = table.numbers(ops.numbered("signature"))
+    signature[: len(ops)] = table.whole(ops.numbered("signature"))
     by = nest.order(thread, start, end)
     start, end, thread = start[by], end[by], thread[by]
     depth, parent = nest.depth_and_parent(thread, start, end)

@@ -28,11 +28,20 @@ KERNEL, COPY, SET, COMMUNICATION = 0, 1, 2, 3
 
 def take(column: NDArray[Any], rows: Ints, missing: Any = -1) -> NDArray[Any]:
     """``column[rows]``, and ``missing`` where a row is -1. This works for an empty ``column`` too."""
-    if not len(column) or len(rows) > _MANY * len(column):
+    if not len(column):
+        return np.full(len(rows), missing, column.dtype)
+    if len(rows) > _MANY * len(column):
         return np.append(column, np.array(missing, column.dtype))[rows]
     found = column[rows]
     found[rows < 0] = missing
     return found
+
+
+def occurring(numbers: Ints, count: int) -> Ints:
+    """The different ones of ``numbers``, all of them less than ``count``, in their order."""
+    met = np.zeros(count, bool)
+    met[numbers] = True
+    return np.flatnonzero(met)
 
 
 @dataclass(frozen=True, slots=True)

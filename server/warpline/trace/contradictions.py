@@ -44,8 +44,8 @@ def launches(kernels: Kernels, host: Host) -> list[str]:
         )
     met, calls = np.unique(host.correlation[numbered(host)], return_counts=True)
     met, calls = met[calls > 1], calls[calls > 1]
-    wanted = np.isin(met, host.correlation[kernels.launch[kernels.launch >= 0]])
-    shared = int(calls[wanted].sum())
+    linked = kernels.launch[kernels.launch >= 0] if len(met) else met
+    shared = int(calls[np.isin(met, host.correlation[linked])].sum())
     if shared:
         notes.append(
             f"{shared} launches have the same number as another one: each kernel is attributed to the last "

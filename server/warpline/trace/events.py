@@ -61,12 +61,17 @@ class Interned:
         return np.fromiter(map(self.index.__getitem__, values), np.int64, len(values))
 
     def numbers(self, column: tuple[Ints, list[Any]]) -> Ints:
-        """The same for a column of numbered values; each distinct value is looked up once."""
+        """The same for some rows of a column of numbered values; each distinct value is looked up once."""
         numbers, values = column
         met = in_order(numbers, len(values))
         table = np.full(len(values), -1, np.int64)
         table[met] = self.all([values[at] for at in met.tolist()])
         return table[numbers]
+
+    def whole(self, column: tuple[Ints, list[Any]]) -> Ints:
+        """The same for all rows of a table's column, whose values are in the order of their first rows."""
+        numbers, values = column
+        return self.all(values)[numbers]
 
 
 def in_order(numbers: Ints, count: int) -> Ints:
@@ -143,7 +148,8 @@ class Table:
         for field, column in other.columns.items():
             pieces = column.pieces
             if field in other.values:
-                pieces = [self.values[field].numbers((column.whole(), list(other.values[field].index)))]
+                numbers = self.values[field].all(list(other.values[field].index))
+                pieces = [numbers[piece] for piece in pieces]
             self.columns[field].pieces += pieces
 
     def column(self, field: str) -> Any:
@@ -274,7 +280,7 @@ def joined(tables: Sequence[Table], field: str) -> Any:
 
 def renumbered(tables: Sequence[Table], field: str, into: Interned) -> Ints:
     """A column of anything of several tables, as numbers of ``into``."""
-    return np.concatenate([np.zeros(0, np.int64), *(into.numbers(table.numbered(field)) for table in tables)])
+    return np.concatenate([np.zeros(0, np.int64), *(into.whole(table.numbered(field)) for table in tables)])
 
 
 def _signatures(names: list[str], arguments: list[Any]) -> list[bytes]:

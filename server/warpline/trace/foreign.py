@@ -223,7 +223,7 @@ def _from_stacks(table: Table, base_ns: int, frames: Frames, threads: Interned) 
     stack, stacks = table.numbered("call_stack")
     location = frames.of_stacks(stacks)[stack]
     start, _ = spans([table], base_ns)
-    thread = threads.numbers(table.numbered("tid"))
+    thread = threads.whole(table.numbered("tid"))
     kept = location > 0
     return start[kept], thread[kept], location[kept]
 
