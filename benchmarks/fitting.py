@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 from warpline import judging
 from warpline.attribution.overhead import overhead
 from warpline.attribution.peaks import peaks_of
+from warpline.model import costs
 from warpline.simulate import calibrate, loading
 from warpline.simulate.casts import IN_FP32
 from warpline.simulate.replay import replay
@@ -53,6 +55,13 @@ class Recording:
         """The step if only the device took its time."""
         return replay(self.line, replace(calibrate.delays(self.line), host=calibrate.LEAST))
 
+    def seen_ahead(self) -> float | None:
+        """The host's scale by how far it ran ahead of an idle device."""
+        if not self.step_ns or not len(self.line.kernel_ns):
+            return None
+        line = calibrate.evened(calibrate.relieved(self.trace, self.line, self.step_ns))
+        return calibrate.seen_ahead(line, calibrate.delays(line), None, self.trace.facts)
+
 
 Figure = Callable[[Recording], float | None]
 
@@ -78,8 +87,28 @@ def device_clock(one: Recording) -> float | None:
     """The step that was timed, by the time the recorded kernels take alone: where those are all of it."""
     if not one.step_ns or not len(one.line.kernel_ns) or one.host_bound() or one.workers:
         return None
+    if calibrate.shared(one.trace.facts):
+        return None  # other processes used the device
     alone = one.alone_ns()
     return one.step_ns / alone if alone > calibrate.CLOSE * one.step_ns else None
+
+
+def host_spread(one: Recording) -> float | None:
+    """How far the host's scale, as seen ahead of an idle device, is from the usual one, in logarithms."""
+    seen = one.seen_ahead()
+    return abs(math.log(seen / calibrate.USUAL)) if seen is not None else None
+
+
+def seen_spread(one: Recording) -> float | None:
+    """The same from what was seen ahead of an idle device, where the host sets the pace."""
+    own, seen = host_own(one), one.seen_ahead()
+    return abs(math.log(own / seen)) if own is not None and seen is not None else None
+
+
+def device_spread(one: Recording) -> float | None:
+    """How far a step that the recorded device explains alone is from its usual share, in logarithms."""
+    clock = device_clock(one)
+    return abs(math.log(clock / costs.value("device-alone"))) if clock is not None else None
 
 
 def take_ns(one: Recording) -> float | None:
@@ -168,7 +197,10 @@ def record_ns(field: str) -> Figure:
 FIGURES: dict[str, Figure] = {
     "op-record-ns": op_record_ns,
     "host-own": host_own,
-    "device-clock": device_clock,
+    "host-spread": host_spread,
+    "seen-spread": seen_spread,
+    "device-alone": device_clock,
+    "device-spread": device_spread,
     "batch-take-ns": take_ns,
     "reached-fp32": reached("fp32"),
     "reached-tf32": reached("tf32"),

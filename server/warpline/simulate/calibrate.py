@@ -54,7 +54,13 @@ NUDGE, OWN = costs.bound("host-nudge"), costs.bound("host-sets-pace")
 MOST = costs.bound("most-host")
 #: Steps whose numbers of segments differ by at most this share do the same work.
 ALIKE = costs.bound("steps-alike")
+#: How far, in logarithms, the host's scale usually is from ``USUAL``, and from what was seen ahead of the
+#: device; and the device's scale in a step that it explains alone, with its own spread.
+SPREAD, SEEN_SPREAD = costs.value("host-spread"), costs.value("seen-spread")
+ALONE, ALONE_SPREAD = costs.value("device-alone"), costs.value("device-spread")
 _HALVINGS, _EXACT = 24, 1e-4
+#: Scales of the host, and of the device, that are compared.
+_SCALES, _DEVICES = 9, 41
 
 
 def calibrated(
@@ -73,7 +79,7 @@ def calibrated(
     slowest that allows such a step if the host was seen to take less than that, else ``LEAST``.
     """
     clock = delays(timeline)
-    seen = _seen_ahead(timeline, clock, feed, facts) if facts is not None else None
+    seen = seen_ahead(timeline, clock, feed, facts) if facts is not None else None
     usual = seen or USUAL
 
     def with_host(scale: float) -> float:
@@ -106,23 +112,54 @@ def calibrated(
         return throttled or replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
     # If the device alone explains the step, the host is still not infinitely fast: its speed decides how long
     # the step takes once the device has less work.
-    if least < CLOSE * step_ns:
-        if most > step_ns:
-            return replace(clock, host=_solve(with_host, step_ns, LEAST, usual))
-        if step_ns <= with_host(usual * NEARLY):
-            return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
-
-    host = usual
+    if most > step_ns:
+        device = _likeliest_device(with_host, step_ns, usual, SPREAD if seen is None else SEEN_SPREAD)
+        quick = replace(clock, device=device)
+        host = _solve(lambda scale: replay(timeline, replace(quick, host=scale), feed), step_ns, LEAST, usual)
+        if abs(replay(timeline, replace(quick, host=host), feed) - step_ns) < _EXACT * step_ns:
+            return replace(quick, host=host)
+    elif least < CLOSE * step_ns <= CLOSE * with_host(usual * NEARLY):
+        return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
+    else:
+        host = usual
 
     def with_device(scale: float) -> float:
         return replay(timeline, replace(clock, host=host, device=scale), feed)
 
-    if with_device(QUICKEST) > step_ns:
-        # Even the fastest plausible device leaves the replay too long: the host was faster than usual.
-        host = _solve(with_host, max(step_ns, JUST * least), LEAST, usual)
     if abs(with_device(1.0) - step_ns) < _EXACT * step_ns:
         return replace(clock, host=host)  # something else sets the pace: the device's scale does not matter
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
+
+
+def _likeliest_device(
+    with_host: Callable[[float], float], step_ns: float, usual: float, spread: float
+) -> float:
+    """The device's scale where a ``usual`` host, with the device as recorded, takes longer than the step.
+
+    Either may have been quicker than that. Of all pairs of scales with which the replay takes ``step_ns``,
+    this is the one whose parts are nearest to the usual, each in units of its spread. A replay with both
+    scales is taken for ``device * with_host(host / device)``.
+    """
+    scales = np.geomspace(LEAST, usual, _SCALES)
+    taken = np.maximum.accumulate([with_host(scale) for scale in scales.tolist()])
+    best, found = np.inf, QUICKEST
+    for device in np.linspace(1.0, QUICKEST, _DEVICES).tolist():
+        wanted = step_ns / device
+        if wanted < taken[0]:
+            continue  # too long with any host
+        # Of several scales that make no difference the largest.
+        last = int(np.searchsorted(taken, wanted, "right")) - 1
+        host = float(scales[last])
+        if last + 1 < _SCALES:
+            part = (wanted - taken[last]) / (taken[last + 1] - taken[last])
+            host *= float(scales[last + 1] / scales[last]) ** part
+        host = min(usual, host * device)
+        far = (np.log(host / usual) / spread) ** 2 + (np.log(device / ALONE) / ALONE_SPREAD) ** 2
+        if far < best:
+            best, found = float(far), device
+        if last + 1 == _SCALES:
+            break  # the usual host explains it
+    return found
 
 
 def _of_device(step_ns: float, timeline: Timeline, clock: Clock, feed: Feed | None) -> bool:
@@ -149,7 +186,7 @@ def shared(facts: Facts) -> bool:
     return bool(facts.nvml.other_processes)
 
 
-def _seen_ahead(timeline: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -> float | None:
+def seen_ahead(timeline: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -> float | None:
     """The host's scale, from how far it ran ahead of an idle device in a whole step.
 
     If it waited for the device in that step, only the part before the backward pass is used, and the rest of
