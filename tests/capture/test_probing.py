@@ -16,7 +16,6 @@ from warpline.capture import probing
 from warpline.wire.probing import (
     COMPILED,
     KINDS,
-    LOOPED,
     NOT_COMPILING,
     Answer,
     Part,
@@ -47,11 +46,6 @@ COMPILES = Question("compiled", GIVEN, (msgspec.json.encode(PART).decode(),), ba
 FILTERS = (Tensor((2, 4, 8, 8)), Tensor((4, 4, 3, 3)))
 SQUARES = (Tensor((16, 16)), Tensor((16, 16)))
 HEADS = (Tensor((2, 2, 8, 4)), Tensor((2, 2, 4, 8), strides=(64, 32, 1, 4)), Tensor((2, 2, 8, 4)))
-PRODUCTS = frozenset({"linear", "matmul", "mm", "cdist"})
-PAIRS = frozenset({
-    "maximum", "minimum", "add", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
-    "binary_cross_entropy_with_logits",
-})  # fmt: skip
 #: ``relu_(batch_norm(conv2d(x, w)))``
 NETWORK = Part(
     (
@@ -65,12 +59,20 @@ NETWORK = Part(
 )
 IMAGES = (Tensor((2, 4, 8, 8), "float32"), Tensor((4, 4, 3, 3), "float32"), *[Tensor((4,), "float32")] * 2)
 TURNED = msgspec.json.encode(NETWORK).decode()
-#: Each round has a second tensor of its own.
-OWN = {
-    "mv": (Tensor((16, 16)), Tensor((16,))),
-    "bmm": (Tensor((4, 8, 16)), Tensor((4, 16, 8))),
-    "dot": (Tensor((16,)),) * 2,
-}
+#: Of a row and its class: ``cross_entropy(row @ w, class)``.
+ROUND = Part(
+    (
+        ("aten.mv.default", ["%2", "%0"], (3,)),
+        ("aten.unsqueeze.default", ["%3", 0], (4,)),
+        ("aten._log_softmax.default", ["%4", 1, False], (5,)),
+        ("aten.unsqueeze.default", ["%1", 0], (6,)),
+        ("aten.nll_loss_forward.default", ["%5", "%6", None, 1, -100], (7, 8)),
+    ),
+    (0, 1, 2),
+    (0, 2),
+    (7,),
+)
+ROWS = (Tensor((3, 16), "float32"), Tensor((3,), "int64"), Tensor((10, 16), "float32"))
 QUESTIONS = (
     *(
         Question(kind, SMALL, backward=True)
@@ -136,21 +138,12 @@ QUESTIONS = (
     Question("convolution", (Tensor((2, 4, 16)), Tensor((4, 1, 3))), ("1", "2", "2", "4", "bf16")),
     Question("channels_last", IMAGES, (TURNED, "same"), backward=True),
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
-    *(
-        Question("loop", SMALL, (name, "6"), backward=True)
-        for name in sorted(LOOPED - PRODUCTS - PAIRS - set(OWN))
-    ),
-    *(Question("loop", SMALL * 2, (name, "6"), backward=True) for name in sorted(PAIRS)),
-    *(Question("loop", SQUARES, (name, "6"), backward=True) for name in sorted(PRODUCTS)),
-    *(Question("loop", tensors, (name, "6"), backward=True) for name, tensors in OWN.items()),
-    Question("loop", (*SMALL, Tensor((16,))), ("mul", "6"), backward=True),
-    Question("loop", (Tensor((10,)),), ("cross_entropy_loss", "6"), backward=True),
-    Question("loop", (Tensor((16,)),) * 2, ("mse_loss", "6"), backward=True),
+    Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),
+    Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1")),
     *(
         Question("recurrent", (Tensor((4, 6)), Tensor((gates * 8, 8))), (layer, "5"), backward=True)
         for layer, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))
     ),
-    Question("loop", (Tensor(()), Tensor((), "double")), ("add", "6"), backward=True),
     *(Question("embedding", (Tensor((50, 8)),), (name, "2", "5"), backward=True) for name in ("SGD", "Adam")),
     Question("topk", (Tensor((6, 40)),), ("1", "3")),
     Question("topk", (Tensor((40, 6), "c10::BFloat16", (1, 40)),), ("0", "5", "largest")),

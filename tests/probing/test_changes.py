@@ -191,33 +191,6 @@ def test_convolutions_keep_what_is_left_in_16_bits() -> None:
     assert not questions(found, MatmulRate("tf32", (PLACE,)))
 
 
-def test_a_loop_is_asked_about_call_by_call() -> None:
-    def calls(name: str, *shapes: tuple[int, ...], ms: float) -> Op:
-        return replace(op(name, *shapes, ms=ms), count=20.0)
-
-    body = calls("linear", (4, 8), (16, 8), ms=3.0), calls("tanh", (4, 16), ms=1.0)
-    change = Replace("loop", (PLACE,), OTHERWISE, ("20",))
-    first, second = questions(run(calls("select", (20, 4, 8), ms=2.0), *body), change)
-    assert first == Question("loop", (Tensor((4, 8)), Tensor((16, 8))), ("linear", "20"))
-    assert second == Question("loop", (Tensor((4, 16)),), ("tanh", "20"))
-    known = by_question(Probed((answered(first, 0.2, 0.2), answered(second, 0.1, 0.1))))
-    left = 0.75 * 0.2 + 0.25 * 0.1
-    tried, all_of_it = informed(run(*body), change, known)
-    assert all_of_it
-    assert tried == Fuse((PLACE,), keep=pytest.approx(left), keep_host=pytest.approx(left))
-    # What cannot be tried takes more of the time than is left unknown.
-    assert not questions(run(*body, calls("sort", (4, 16), ms=3.0)), change)
-
-
-def test_a_loop_s_pieces_of_different_sizes_and_of_single_numbers() -> None:
-    def calls(name: str, *shapes: tuple[int, ...], count: float) -> Op:
-        return replace(op(name, *shapes), count=count)
-
-    body = *(calls("mean", (size, 8), count=5.0) for size in (3, 4, 5, 6)), calls("relu", (), count=20.0)
-    found = questions(run(*body), Replace("loop", (PLACE,), OTHERWISE, ("20",)))
-    assert [one.tensors[0].shape for one in found] == [(3, 8), (4, 8), (5, 8), (6, 8), ()]
-
-
 @pytest.mark.parametrize(("kind", "host"), [("cpu", 0.6), ("cuda", 1.0)])
 def test_a_sparse_gradient_leaves_what_its_trial_says_of_each_share(kind: str, host: float) -> None:
     words = ("SGD", "2", "512", "90000", "64")

@@ -9,7 +9,7 @@ from math import prod
 from warpline.devices import can
 from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Scale, Together
 from warpline.model.profile import LineCost, Profile
-from warpline.probing import compiled, inputs, layouts, optimizers
+from warpline.probing import compiled, inputs, layouts, loops, optimizers
 from warpline.wire.probing import COMPILED, NOT_COMPILING, Answer, Probed, Question
 
 Answers = Mapping[Question, Answer]
@@ -24,7 +24,6 @@ _READERS: dict[str, inputs.Reader] = {
     "padded": inputs.odd,
     "narrower": inputs.doubles,
     "convolution": inputs.convolved,
-    "loop": inputs.looped,
     "recurrent": inputs.recurrent,
     "embedding": inputs.looked_up,
     "topk": inputs.ordered,
@@ -71,7 +70,7 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
             return change, False
         device, host = left
         if change.by == "loop":  # one call takes the host as long, however many rounds it replaces
-            host *= min(1.0, inputs.MOST_ROUNDS / int(change.options[0]))
+            host *= min(1.0, loops.tried_rounds(asked[0][0]) / int(change.options[0]))
         # Other findings are about other tables of these lines; a line with a sort has other work, too.
         if change.by in ("embedding", "topk"):
             return _apart(change, device, can(profile.manifest.device.kind, "kernels")), True
@@ -128,6 +127,8 @@ def _asked(profile: Profile, change: Replace) -> inputs.Weighted:
         return optimizers.questions_for(profile, change)
     if change.by == "channels_last":
         return layouts.questions_for(profile, change, _costs(profile, change.places))
+    if change.by == "loop":
+        return loops.questions_for(profile, change, _costs(profile, change.places))
     if change.by == COMPILED:
         return compiled.questions_for(profile, change, _costs(profile, change.places))
     return _READERS.get(change.by, inputs.whole)(change.by, change.options, _costs(profile, change.places))

@@ -11,7 +11,7 @@ from warpline.model import costs as figures
 from warpline.model.operators import FUSED_ATTENTION
 from warpline.model.profile import LineCost, Op
 from warpline.wire.precision import DOUBLE, HALF, REAL
-from warpline.wire.probing import CAST, LOOPED, MIXED, SORTS, WIDE, Question, Tensor
+from warpline.wire.probing import CAST, MIXED, SORTS, WIDE, Question, Tensor
 
 #: Inputs that differ are asked about one by one, those that take longest first.
 MOST = 4
@@ -20,14 +20,8 @@ MOST_PIECES = 1000
 #: Of an activation's operators those that work on the whole input: its largest, and what is nearly as large.
 WHOLE = 0.5
 
-#: Operators that only take pieces out of tensors or put them together: with the loop they go.
-PIECES = frozenset({
-    "select", "slice", "narrow", "index", "index_select", "unbind", "split", "chunk", "stack", "cat", "view",
-    "reshape", "unsqueeze", "squeeze", "expand", "transpose", "permute", "t", "contiguous", "detach",
-})  # fmt: skip
-#: Rounds of a loop that is tried: with a backward pass they launch as many kernels as a device's queue holds
-#: (1,024), and what is launched beyond that would be timed at the host's pace.
-MOST_ROUNDS = 100
+#: Times of a recurrent layer that is tried.
+MOST_TIMES = 100
 _MATRIX = 2  # dimensions
 #: Of an embedding's table, or of what is sorted: a trial has several such tensors.
 MOST_NUMBERS = 1 << 26
@@ -49,12 +43,6 @@ def tensor(op: Op, at: int, dtypes: Collection[str] = REAL) -> Tensor | None:
         return None
     strides = op.strides[at] if at < len(op.strides) else ()
     return Tensor(op.shapes[at], op.dtypes[at], strides if len(strides) == len(op.shapes[at]) else ())
-
-
-def piece(op: Op, at: int) -> Tensor | None:
-    """What ``tensor`` gives, or a single number without dimensions, as a reduction of a piece makes it."""
-    alone = op.dtypes[at : at + 1] and op.dtypes[at] in REAL and op.shapes[at : at + 1] == ((),)
-    return Tensor((), op.dtypes[at]) if alone else tensor(op, at)
 
 
 def forward(costs: Iterable[LineCost]) -> list[Op]:
@@ -250,35 +238,9 @@ def _numbers(text: str) -> list[str]:
     return re.findall(r"\d+", text)
 
 
-def looped(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
-    """What a loop does in each round: its calls, one by one, on a piece. Option: the number of rounds."""
-    rounds, known, whole = int(options[0]), 0.0, 0.0
-    found: dict[tuple[tuple[Tensor, ...], str], float] = {}
-    backward = differentiated(costs)
-    calls = [op for op in forward(costs) if op.outer and op.name.removeprefix("aten::") not in PIECES]
-    often: dict[str, float] = {}
-    for op in calls:  # pieces of different sizes together
-        often[op.name] = often.get(op.name, 0.0) + op.count
-    for op in calls:
-        name = op.name.removeprefix("aten::")
-        if often[op.name] < rounds / 2:
-            continue
-        whole += op.cpu_ms
-        tensors = tuple(one for at in range(2) if (one := piece(op, at)) is not None)
-        if name in LOOPED and tensors:
-            known += op.cpu_ms
-            found[tensors, name] = found.get((tensors, name), 0.0) + op.cpu_ms
-    if known < COVERED * whole:
-        return []
-    words = str(min(rounds, MOST_ROUNDS))
-    return [
-        (Question(by, tensors, (name, words), backward), spent) for (tensors, name), spent in found.items()
-    ]
-
-
 def recurrent(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
     """A cell's input and the weights of its state. Options: the layer, and the number of times."""
-    words = (options[0], str(min(int(options[1]), MOST_ROUNDS)))
+    words = (options[0], str(min(int(options[1]), MOST_TIMES)))
     backward = differentiated(costs)
     for op in forward(costs):
         given = [one for at in range(len(op.shapes)) if (one := tensor(op, at)) is not None]

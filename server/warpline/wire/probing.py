@@ -26,16 +26,6 @@ KINDS = frozenset({
 #: replacement gets it as it is, with the gain cast to its type. ``WIDE``: the replacement computes in float32
 #: and gives the input's type. ``MIXED``: a gain in float32 makes the result float32.
 CAST, WIDE, MIXED = "cast", "wide", "mixed"
-#: Operators that a loop is tried with (``capture/runner/probing/loops.py``), as aten names them.
-LOOPED = frozenset({
-    "abs", "neg", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "square", "gelu",
-    "silu", "add", "sub", "mul", "div", "maximum", "minimum", "softmax", "log_softmax", "sum", "mean", "amax",
-    "std", "var", "linear", "matmul", "mm", "mv", "bmm", "dot", "cdist", "logsumexp", "cumsum", "amin", "max",
-    "min", "prod", "norm", "linalg_vector_norm", "fft_fft", "fft_rfft", "log1p", "expm1", "reciprocal", "erf",
-    "floor", "round", "clone", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
-    "binary_cross_entropy_with_logits", "softplus", "leaky_relu", "clamp", "pow", "cross_entropy_loss",
-})  # fmt: skip
-
 #: Operators that sort, as aten names them.
 SORTS = frozenset({"sort", "argsort", "msort"})
 
@@ -64,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Part:
-    """Operators that ran one after the other (``wire/dataflow.py``), of the kinds "compiled" and
+    """Operators that ran one after the other (``wire/dataflow.py``), of the kinds "compiled", "loop" and
     "channels_last".
 
     ``operators``: name, arguments and the numbers of the values made. ``inputs``: values that were there

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Sequence
 
 import torch
 import torch.fx
@@ -30,15 +30,10 @@ def compiled(question: Question, device: str) -> Pair:
     inputs = [small(one, device) for one in question.tensors]
     wanted = [inputs[at].requires_grad_() for at in part.leaves] if question.backward else []
     changed = written(part)
-    work = as_module(part).forward
-    before = _work(work, inputs, wanted, changed)
-    try:
-        before()
-    except TypeError:  # one of torch's functions takes other arguments than the operator of its name
-        work = as_module(part, plain=False).forward
-        before = _work(work, inputs, wanted, changed)
+    work = plainly(part, inputs)
+    before = working(work, inputs, wanted, changed)
     # Dropout draws other numbers, and rounding grows with depth.
-    return Pair(before, _work(torch.compile(work, mode=mode), inputs, wanted, changed), same=False)
+    return Pair(before, working(torch.compile(work, mode=mode), inputs, wanted, changed), same=False)
 
 
 def not_compiling(device: str) -> str:
@@ -129,6 +124,23 @@ def as_module(part: Part, plain: bool = True) -> Any:
     return torch.fx.GraphModule(torch.nn.Module(), graph)
 
 
+def plainly(part: Part, inputs: Sequence[Any]) -> Any:
+    """The part by torch's functions; by the operators, if a function takes other arguments than the operator
+    of its name."""
+    work = as_module(part).forward
+    try:
+        with torch.no_grad():
+            work(*(one.clone() for one in inputs))
+    except TypeError:
+        return as_module(part, plain=False).forward
+    return work
+
+
+def seeded(part: Part) -> bool:
+    """Whether an operator draws random numbers."""
+    return any(torch.Tag.nondeterministic_seeded in _operator(name).tags for name, _, _ in part.operators)
+
+
 def _needed(operator: Any, at: int) -> bool:
     """Whether an operator takes a number or a tensor there, and no None: a complex number, which is not
     recorded."""
@@ -167,7 +179,7 @@ def small(one: Tensor, device: str) -> Any:
     return torch.zeros(one.shape, dtype=dtype, device=device)
 
 
-def _work(
+def working(
     function: Callable[..., Any], inputs: List[Any], wanted: List[Any], changed: List[int]
 ) -> Callable[[], Any]:
     """What is timed. ``changed``: inputs that get a copy of their own each time."""

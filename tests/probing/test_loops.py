@@ -1,0 +1,79 @@
+"""Loops over the pieces of a tensor: which of the recorded operators are tried."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.probing.test_changes import OTHERWISE, PLACE, answered, op, run
+from tests.probing.test_compiled import flowing
+from warpline.model.change import Fuse, Replace
+from warpline.model.profile import Profile
+from warpline.probing import informed, questions
+from warpline.wire.dataflow import Dataflow
+from warpline.wire.probing import Part, Tensor, part_from_json
+from warpline.wire.run import Facts
+
+LOOP = Replace("loop", (PLACE,), OTHERWISE, ("20",))
+
+
+def recorded(flow: Dataflow, kind: str = "cpu") -> Profile:
+    found = run(op("mul", (10,)), op("mul", (10,), phase="backward"), kind=kind)
+    return replace(found, facts=Facts(dataflow=flow))
+
+
+def rows_of(rounds: int, *, reads: bool = False) -> Dataflow:
+    """``torch.stack([w * x[i].exp() for i in range(rounds)])``: 0 is x, 1 is w, which is a parameter."""
+    calls: list[tuple[str, int, list[Any], tuple[int, ...]]] = []
+    for at in range(rounds):
+        first = 2 + 3 * at
+        calls.append(("aten.select.int", 10, ["%0", 0, at], (first,)))
+        calls.append(("aten.exp.default", 10, [f"%{first}"], (first + 1,)))
+        calls.append(("aten.mul.Tensor", 10, ["%1", f"%{first + 1}"], (first + 2,)))
+        if reads:
+            calls.append(("aten._local_scalar_dense.default", 10, [f"%{first}"], ()))
+    made = [f"%{4 + 3 * at}" for at in range(rounds)]
+    calls.append(("aten.stack.default", 10, [made], (2 + 3 * rounds,)))
+    return flowing(*calls, parameters=(1,))
+
+
+def test_a_loop_is_asked_about_by_a_round_of_it() -> None:
+    (one,) = questions(recorded(rows_of(20)), LOOP)
+    text, rounds, own = one.options
+    assert (one.kind, rounds, one.backward) == ("loop", "20", True)
+    part = part_from_json(json.loads(text))
+    piece = 2 + 3 * 10  # of the round in the middle; taking it is no work of the round
+    assert part == Part(
+        (
+            ("aten.exp.default", [f"%{piece}"], (piece + 1,)),
+            ("aten.mul.Tensor", ["%1", f"%{piece + 1}"], (piece + 2,)),
+        ),
+        (piece, 1),
+        (1,),
+        (piece + 2,),
+    )
+    assert (own, one.tensors) == ("0", (Tensor((20, 10), "float32"), Tensor((10,), "float32")))
+
+
+def test_one_call_takes_the_host_as_long_for_more_rounds() -> None:
+    profile, change = recorded(rows_of(400), "cuda"), replace(LOOP, options=("400",))
+    (one,) = questions(profile, change)
+    assert one.options[1] == "100"
+    tried, whole = informed(profile, change, {one: answered(one, 0.2, 0.4)})
+    assert whole
+    assert tried == Fuse((PLACE,), keep=pytest.approx(0.2), keep_host=pytest.approx(0.1))
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        rows_of(20, reads=True),  # a number in Python
+        rows_of(5),  # other operators took the pieces
+        flowing(*[("aten.exp.default", 10, ["%0"], (1,))] * 20, parameters=()),  # the same in each round
+    ],
+)
+def test_what_has_no_rounds_of_pieces_is_not_tried(flow: Dataflow) -> None:
+    assert not questions(recorded(flow), LOOP)
