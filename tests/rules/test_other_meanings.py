@@ -346,6 +346,44 @@ def test_fused_is_put_into_the_mapping_that_the_call_unpacks(shared: bool, read:
     assert told in found
 
 
+BOUND = """\
+#> steps step_ms=66
+import torch
+solver = partial(torch.optim.AdamW, lr=3e-4, weight_decay=0.01)
+optimizer = solver(net.parameters())
+#^ site optimizer type=AdamW parameters=220
+for batch in batches:
+    loss = net(batch)  #> cost device_ms=40
+    loss.backward()
+    optimizer.step()  #> cost step_ms=18 device_ms=8 idle_ms=10 launches=2600; use optimizer
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        (True, "solver = partial(torch.optim.AdamW, lr=3e-4, weight_decay=0.01, fused=True)\n"),
+        (False, "optimizer = solver(net.parameters(), fused=True)\n"),  # what else it is given is not known
+    ],
+)
+def test_fused_is_put_into_the_partial_that_is_called(read: bool, told: str) -> None:
+    def held(profile: Profile) -> Profile:
+        (file,) = profile.sources
+        decay = Holder("entry", file, 2, 58, "weight_decay") if read else None
+        arguments = (
+            Argument("params", "generator", True),
+            Argument("lr", 3e-4, True, Holder("entry", file, 2, 39, "lr")),
+            Argument("weight_decay", 0.01, True, decay),
+            Argument("foreach", None, False),
+            Argument("fused", None, False),
+        )
+        sites = tuple(replace(site, arguments=arguments) for site in profile.facts.sites)
+        return replace(profile, facts=replace(profile.facts, sites=sites))
+
+    (found,) = fixed(BOUND, "per-tensor-optimizer", held)
+    assert told in found
+
+
 TABLE = """\
 #> steps step_ms=14
 import torch

@@ -131,24 +131,28 @@ def beside(source: Source, node: cst.BaseExpression) -> cst.Dict | cst.Call | No
 
 
 def keys_of(source: Source, display: cst.CSTNode | None) -> list[object]:
-    """The keys of a dict display or of a call's keywords; None for one that cannot be read."""
+    """The keys of a dict display or of a call's keywords, of ``partial`` those behind the function; None for
+    one that cannot be read."""
     if isinstance(display, cst.Dict):
         keys = [getattr(one, "key", None) for one in display.elements]
         return [source.literal(key) if isinstance(key, cst.CSTNode) else None for key in keys]
     if isinstance(display, cst.Call):
-        return [one.keyword.value if one.keyword is not None else None for one in display.args]
+        given = display.args[int(source.is_named(display.func, "partial")) :]
+        return [one.keyword.value if one.keyword is not None else None for one in given]
     return []
 
 
 def lacking(
     context: Context, site: Site, call: cst.Call, *names: str
 ) -> tuple[Source, cst.Dict | cst.Call] | None:
-    """The mapping that the call unpacks, where nothing passes any of ``names``: the one whose entries are all
-    that was recorded of the call beside what it names itself. None where that is unknown."""
+    """The mapping that the call unpacks, or the ``partial`` that it calls, where nothing passes any of
+    ``names``: the one whose entries are all that was recorded of the call beside what it names itself. None
+    where that is unknown."""
     source = context.source(site.file)
     absent = [argument(site, name) for name in names]
     starred = any(arg.star == "*" for arg in call.args)
-    if starred or len(source.unpacked(call)) != 1 or any(one is None or one.passed for one in absent):
+    unpacked = len(source.unpacked(call))
+    if starred or unpacked > 1 or any(one is None or one.passed for one in absent):
         return None
     named = {arg.keyword.value for arg in call.args if arg.keyword is not None}
     by_place = sum(arg.keyword is None and not arg.star for arg in call.args)
@@ -157,12 +161,16 @@ def lacking(
     first = displays[0] if displays else None
     if first is None or any(one is None or one[1] is not first[1] for one in displays):
         return None
+    bound = isinstance(first[1], cst.Call) and first[0].is_named(first[1].func, "partial")
+    if bound == bool(unpacked):
+        return None
     keys = keys_of(*first)
     return first if len(keys) == len(given) and set(keys) == given else None
 
 
 def display_of(context: Context, site: Site, name: str) -> tuple[Source, cst.Dict | cst.Call] | None:
-    """The dict display, or the call of ``dict``, in which the run recorded the value of an argument."""
+    """The dict display, or the call of ``dict`` or ``partial``, in which the run recorded the value of an
+    argument."""
     found, held = argument(site, name), holder(site, name)
     if found is None or held is None or held.kind != "entry":
         return None
@@ -171,6 +179,6 @@ def display_of(context: Context, site: Site, name: str) -> tuple[Source, cst.Dic
     except Refused:
         return None
     outer = beside(where, node)
-    if isinstance(outer, cst.Call) and not where.is_named(outer.func, "dict"):
+    if isinstance(outer, cst.Call) and not where.is_named(outer.func, "dict", "partial"):
         return None
     return (where, outer) if outer is not None else None
