@@ -77,3 +77,22 @@ def test_one_call_takes_the_host_as_long_for_more_rounds() -> None:
 )
 def test_what_has_no_rounds_of_pieces_is_not_tried(flow: Dataflow) -> None:
     assert not questions(recorded(flow), LOOP)
+
+
+def test_a_call_that_is_to_get_twice_the_rows_has_its_parameters_in_common() -> None:
+    """Two equal calls a step, as of a layer that is called twice."""
+    flow = flowing(
+        ("aten.mul.Tensor", 10, ["%0", "%1"], (2,)),
+        ("aten.exp.default", 10, ["%2"], (3,)),
+        ("aten.mul.Tensor", 10, ["%3", "%1"], (4,)),
+        ("aten.exp.default", 10, ["%4"], (5,)),
+        parameters=(1,),
+    )
+    profile = recorded(flow)
+    profile = replace(profile, lines=(replace(profile.lines[0], calls=2.0),))
+    change = Replace("rows", (PLACE,), OTHERWISE, ("2",))
+    (one,) = questions(profile, change)
+    assert (one.kind, one.options[1:]) == ("loop", ("2", "0"))
+    assert one.tensors == (Tensor((2, 10), "float32"), Tensor((10,), "float32"))
+    assert len(part_from_json(json.loads(one.options[0])).operators) == 2
+    assert informed(profile, change, {one: answered(one, 0.6, 0.6)})[1]

@@ -49,6 +49,26 @@ WORDS = """\
 for word in text.split(","):
     found.append(model(word))  #> cost step_ms=9 calls=1
 """
+YIELDED = """\
+parser.add_argument("--at-once", type=int, default=4)  # here
+def lots(o):
+    while True:
+        yield from torch.randperm(o.count).split(o.at_once)
+for update, lot in zip(range(o.updates), lots(o)):
+    loss = model(signal[lot])  #> cost step_ms=9 calls=1
+"""
+MADE = """\
+def parts(data):
+    for at in range(0, len(data), 16):  # here
+        yield data[at : at + 16]
+def sampler(count):
+    return BatchSampler(SequentialSampler(range(count)), 16, drop_last=False)
+for part in parts(data):
+    out = model(part)  #> cost step_ms=9 calls=1
+"""
+RETURNED = (
+    MADE.replace("  # here", "").replace("=False)", "=False)  # here").replace("in parts", "in sampler")
+)
 NUMBERED = """\
 ROWS = 16  # here
 for turn in range(len(data) // ROWS):
@@ -121,7 +141,7 @@ FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", 
         *(SAMPLER, LOADED, BY_FOURS, FIRST_FEW),
         *(LAST, CALLED, WINDOWS, ELSEWHERE),
         *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
-        *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES),
+        *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES, YIELDED, MADE, RETURNED),
     ],
 )
 def test_where_their_size_is_written(code: str) -> None:

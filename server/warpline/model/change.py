@@ -81,8 +81,9 @@ class Fuse:
 class Replace:
     """The computation at ``places`` is replaced by another one, which can be tried without the script.
 
-    ``by``: a kind of ``capture/runner/probing``; ``options``: words that this kind accepts. ``shares``: as
-    for :class:`Fuse`. ``otherwise``: the change that is simulated if the replacement was not tried.
+    ``by``: a kind of ``capture/runner/probing``, or "rows": calls that get more of them. ``options``: words
+    that this kind accepts. ``shares``: as for :class:`Fuse`. ``otherwise``: the change that is simulated if
+    the replacement was not tried.
     """
 
     by: str

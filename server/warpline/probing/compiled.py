@@ -25,7 +25,7 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     another mode that is tried as well, if any."""
     flow = profile.facts.dataflow
     mode, calls, *others = change.options
-    rows = [] if flow.missing else _one_call(flow, called_at(flow, set(change.places)), int(calls))
+    rows = [] if flow.missing else one_call(flow, called_at(flow, set(change.places)), int(calls))
     if not rows or any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in rows):
         return []  # without a result: a number that Python reads, where the graph breaks
     part, values = part_of(flow, rows)
@@ -45,7 +45,7 @@ def size(profile: Profile, change: Replace) -> float:
     """
     flow = profile.facts.dataflow
     rows = called_at(flow, set(change.places))
-    tried = _one_call(flow, rows, int(change.options[1]))
+    tried = one_call(flow, rows, int(change.options[1]))
     return _different(flow, rows) / _different(flow, tried) if tried else 1.0
 
 
@@ -60,7 +60,7 @@ def _different(flow: Dataflow, rows: list[int]) -> int:
     return len({_like(flow, row) for row in rows})
 
 
-def _one_call(flow: Dataflow, rows: list[int], calls: int) -> list[int]:
+def one_call(flow: Dataflow, rows: list[int], calls: int) -> list[int]:
     """The rows of the first of ``calls`` equal calls, or of what stands for them; [] if they differ."""
     length = len(rows) // max(1, calls)
     like = [_like(flow, row) for row in rows]

@@ -1,4 +1,4 @@
-"""The recorded operators of one round of a loop, as a question."""
+"""The recorded operators of one round of a loop, or of a call that is to get more rows, as a question."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from warpline.devices import can
 from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
+from warpline.probing.compiled import one_call
 from warpline.probing.parts import base_of, called_at, name_of, part_of, read, shape_of
 from warpline.wire.dataflow import Dataflow
 from warpline.wire.probing import Question, Tensor
@@ -24,14 +25,31 @@ MOST_ROUNDS, MOST_OPERATORS = 100, 300
 
 
 def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
-    """The question, or none where a round is not recorded or reads a number in Python. Options of ``change``:
-    the number of rounds a step."""
+    """A round of a loop that is written, or none where none is recorded. Options of ``change``: the number of
+    rounds a step."""
     flow, rounds = profile.facts.dataflow, int(change.options[0])
     rows, others = _one_round(flow, called_at(flow, set(change.places)), rounds)
+    shared = {value for row in others for value in read(flow, row)}
+    return _asked(profile, costs, rows, shared, rounds)
+
+
+def rows_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
+    """A call that is to get so many times the rows: as a loop whose rounds have the parameters in common.
+    Options of ``change``: how many times."""
+    flow = profile.facts.dataflow
+    calls = round(max((cost.calls for cost in costs), default=0.0))
+    rows = [] if flow.missing else one_call(flow, called_at(flow, set(change.places)), calls)
+    return _asked(profile, costs, rows, {*flow.parameters, *flow.buffers}, int(change.options[0]))
+
+
+def _asked(
+    profile: Profile, costs: list[LineCost], rows: list[int], shared: set[int], rounds: int
+) -> inputs.Weighted:
+    """``shared``: values that all rounds have in common. Nothing where Python reads a number."""
+    flow = profile.facts.dataflow
     if not rows or any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in rows):
         return []
     part, values = part_of(flow, rows)
-    shared = {value for row in others for value in read(flow, row)}
     own = [at for at, value in enumerate(values) if value not in shared]
     most = MOST_OPERATORS // len(rows) if can(profile.manifest.device.kind, "kernels") else MOST_ROUNDS
     tried = max(2, min(rounds, most, MOST_ROUNDS))

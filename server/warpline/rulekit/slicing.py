@@ -44,7 +44,8 @@ def sliced(context: Context) -> Iterator[Slices]:
     """The batches of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it (or a call that
     slices so), over
     ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
-    ``tensor.chunk(parts)``, or over torch's ``BatchSampler(rows, size, drop_last)``.
+    ``tensor.chunk(parts)``, or over torch's ``BatchSampler(rows, size, drop_last)``, or over what a function
+    returns or yields of these.
 
     Only of loops with one turn a step. Sizes that are no plain number, cannot be followed, or are the default
     of an option that the command line gives another value, are left out.
@@ -92,11 +93,37 @@ def _turns_once(context: Context, source: Source, loop: Loop, cost: LineCost) ->
 
 def _written(source: Source, loop: Loop) -> tuple[list[cst.BaseExpression], bool] | None:
     """Where the loop has the size of its batches, and whether it is the number of them."""
-    over: cst.BaseExpression = loop.iter
+    found = (_size(source, inner, over) for inner, over in _turns(source, loop, loop.iter))
+    return next((one for one in found if one is not None), None)
+
+
+def _turns(
+    source: Source, loop: Loop, over: cst.BaseExpression, depth: int = 2
+) -> Iterator[tuple[Loop, cst.BaseExpression]]:
+    """What gives ``loop`` its turns: what it iterates over, and what functions of this file that are called
+    there return or yield; each with the loop that has these turns, which may be a generator's own."""
     if isinstance(over, cst.Name):
         function = source.enclosing(loop, cst.FunctionDef)
         given = source.assigned(over.value, within=function)
         over = given[0] if len(given) == 1 else over
+    yield loop, over
+    calls = source.nodes(cst.Call, within=over) if depth else []
+    called = {source.name(call.func).rpartition(".")[2] or _attribute(call) for call in calls}
+    for function in source.nodes(cst.FunctionDef):
+        if function.name.value not in called:
+            continue
+        for node in source.nodes(cst.Return, cst.From, within=function):
+            value = node.value if isinstance(node, cst.Return) else node.item
+            if value is not None and not isinstance(source.parent(node), cst.Raise):
+                yield from _turns(source, loop, value, depth - 1)
+        for inner in source.nodes(cst.For, within=function):
+            if any(source.loops(one)[:1] == [inner] for one in source.nodes(cst.Yield, within=inner)):
+                yield from _turns(source, inner, inner.iter, depth - 1)
+
+
+def _size(
+    source: Source, loop: Loop, over: cst.BaseExpression
+) -> tuple[list[cst.BaseExpression], bool] | None:
     cuts = [call for call in source.nodes(cst.Call, within=over) if source.is_named(call.func, *_CUTS)]
     if cuts:
         return _of_cuts(source, cuts)

@@ -320,7 +320,7 @@ class SmallBatch(Rule):
 def _on_twice_the_rows(cost: LineCost) -> Change:
     """One call for twice the rows instead of two: what that saves of a line's operators can be tried."""
     share, places = min(1.0, cost.device_ms / cost.step_ms) if cost.step_ms else 0.0, (cost.place,)
-    return Replace("loop", places, Scale(places), (str(_FACTOR),), (share,))
+    return Replace("rows", places, Scale(places), (str(_FACTOR),), (share,))
 
 
 def _weights_ms(cost: LineCost) -> float:
