@@ -96,3 +96,16 @@ def test_a_call_that_is_to_get_twice_the_rows_has_its_parameters_in_common() -> 
     assert one.tensors == (Tensor((2, 10), "float32"), Tensor((10,), "float32"))
     assert len(part_from_json(json.loads(one.options[0])).operators) == 2
     assert informed(profile, change, {one: answered(one, 0.6, 0.6)})[1]
+
+
+def test_a_number_of_each_round_is_given_to_it() -> None:
+    """``labels == k`` for each ``k``, of which all rounds have the labels in common."""
+    calls: list[tuple[str, int, list[Any], tuple[int, ...]]] = []
+    for at in range(20):
+        calls.append(("aten.eq.Scalar", 10, ["%0", at], (2 * at + 1,)))
+        calls.append(("aten.sum.default", 10, [f"%{2 * at + 1}"], (2 * at + 2,)))
+    (one,) = questions(recorded(flowing(*calls, parameters=())), LOOP)
+    part = part_from_json(json.loads(one.options[0]))
+    assert part.operators[0][1] == ["%0", "%41"]
+    assert (part.inputs, one.options[2]) == ((0, 41), "1")
+    assert one.tensors == (Tensor((10,), "float32"), Tensor((20,), "int64"))

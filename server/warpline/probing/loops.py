@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import prod
 
 from warpline.devices import can
 from warpline.model.change import Replace
@@ -12,7 +13,7 @@ from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.compiled import one_call
 from warpline.probing.parts import base_of, called_at, name_of, part_of, read, shape_of
-from warpline.wire.dataflow import Dataflow
+from warpline.wire.dataflow import TENSOR, Dataflow
 from warpline.wire.probing import Question, Tensor
 
 #: What takes a piece out of a tensor: with the loop it goes.
@@ -22,15 +23,20 @@ PIECES = frozenset({
 #: Rounds of a trial, and on a GPU operators in all of them: with a backward pass those launch as many kernels
 #: as a device's queue holds (1,024), and what is launched beyond that would be timed at the host's pace.
 MOST_ROUNDS, MOST_OPERATORS = 100, 300
+_DTYPES = {int: "int64", float: "float32"}
 
 
 def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
     """A round of a loop that is written, or none where none is recorded. Options of ``change``: the number of
     rounds a step."""
     flow, rounds = profile.facts.dataflow, int(change.options[0])
-    rows, others = _one_round(flow, called_at(flow, set(change.places)), rounds)
-    shared = {value for row in others for value in read(flow, row)}
-    return _asked(profile, costs, rows, shared, rounds)
+    turns = _rounds(flow, called_at(flow, set(change.places)), rounds)
+    if len(turns) < 2:
+        return []
+    at = len(turns) // 2
+    shared = {value for other in turns[:at] + turns[at + 1 :] for row in other for value in read(flow, row)}
+    mine, before = (_work(flow, turn) for turn in (turns[at], turns[at - 1]))
+    return _asked(profile, costs, mine, shared, rounds, _numbers(flow, mine, before))
 
 
 def rows_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
@@ -39,29 +45,7 @@ def rows_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs
     flow = profile.facts.dataflow
     calls = round(max((cost.calls for cost in costs), default=0.0))
     rows = [] if flow.missing else one_call(flow, called_at(flow, set(change.places)), calls)
-    return _asked(profile, costs, rows, {*flow.parameters, *flow.buffers}, int(change.options[0]))
-
-
-def _asked(
-    profile: Profile, costs: list[LineCost], rows: list[int], shared: set[int], rounds: int
-) -> inputs.Weighted:
-    """``shared``: values that all rounds have in common. Nothing where Python reads a number."""
-    flow = profile.facts.dataflow
-    if not rows or any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in rows):
-        return []
-    part, values = part_of(flow, rows)
-    own = [at for at, value in enumerate(values) if value not in shared]
-    most = MOST_OPERATORS // len(rows) if can(profile.manifest.device.kind, "kernels") else MOST_ROUNDS
-    tried = max(2, min(rounds, most, MOST_ROUNDS))
-    if not own:
-        return []
-    tensors = tuple(
-        Tensor((tried, *shape) if at in own else shape, flow.dtypes[flow.dtype[value]])
-        for at, value in enumerate(values)
-        for shape in [shape_of(flow, value)]
-    )
-    words = (json.dumps(asdict(part)), str(tried), ",".join(map(str, own)))
-    return [(Question("loop", tensors, words, inputs.differentiated(costs) and bool(part.leaves)), 1.0)]
+    return _asked(profile, costs, rows, {*flow.parameters, *flow.buffers}, int(change.options[0]), {})
 
 
 def tried_rounds(question: Question) -> int:
@@ -69,29 +53,76 @@ def tried_rounds(question: Question) -> int:
     return int(question.options[1])
 
 
-def _one_round(flow: Dataflow, rows: list[int], rounds: int) -> tuple[list[int], list[int]]:
-    """The operators of a round in the middle, less those that take its pieces, and the rows of all others.
+def _asked(
+    profile: Profile,
+    costs: list[LineCost],
+    rows: list[int],
+    shared: set[int],
+    rounds: int,
+    numbers: dict[tuple[int, int], str],
+) -> inputs.Weighted:
+    """``shared``: values that all rounds have in common; ``numbers``: see ``_numbers``. Nothing where Python
+    reads a number."""
+    flow = profile.facts.dataflow
+    if not rows or any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in rows):
+        return []
+    part, values = part_of(flow, rows)
+    own = [at for at, value in enumerate(values) if value not in shared]
+    tensors = [Tensor(shape_of(flow, value), flow.dtypes[flow.dtype[value]]) for value in values]
+    made = [prod(shape_of(flow, value)) for row in rows for value in flow.outputs[row]]
+    most = MOST_OPERATORS // len(rows) if can(profile.manifest.device.kind, "kernels") else MOST_ROUNDS
+    tried = min(rounds, MOST_ROUNDS, max(2, most), inputs.MOST_NUMBERS // max(1, *made))
+    if tried < 2 or not (own or numbers):
+        return []
+    operators = list(part.operators)
+    for number, ((which, at), dtype) in enumerate(numbers.items(), len(flow.shape)):
+        name, given, outputs = operators[which]
+        operators[which] = name, [*given[:at], f"{TENSOR}{number}", *given[at + 1 :]], outputs
+        own.append(len(tensors))
+        tensors.append(Tensor((), dtype))
+    given = (*part.inputs, *range(len(flow.shape), len(flow.shape) + len(numbers)))
+    part = replace(part, operators=tuple(operators), inputs=given)
+    words = (json.dumps(asdict(part)), str(tried), ",".join(map(str, own)))
+    whole = (replace(one, shape=(tried, *one.shape)) if at in own else one for at, one in enumerate(tensors))
+    backward = inputs.differentiated(costs) and bool(part.leaves)
+    return [(Question("loop", tuple(whole), words, backward), 1.0)]
 
-    An operator that ran about as often as there are rounds begins one. What ran less often, as the ``stack``
-    around a comprehension, is in none.
-    """
+
+def _rounds(flow: Dataflow, rows: list[int], rounds: int) -> list[list[int]]:
+    """The operators of each round. An operator that ran about as often as there are rounds begins one; what
+    ran less often, as the ``stack`` around a comprehension, is in none."""
     often = Counter((flow.site[row], flow.name[row]) for row in rows)
     number = min(often.values(), key=lambda count: abs(count - rounds), default=0)
     if not number or not rounds / 2 <= number <= 2 * rounds:
-        return [], []
+        return []
     inside = [row for row in rows if often[flow.site[row], flow.name[row]] >= number]
     first = next(row for row in inside if often[flow.site[row], flow.name[row]] == number)
-    starts = [row for row in inside if _same(flow, row, first)]
-    start, *end = starts[len(starts) // 2 :][:2]
-    whole = [row for row in inside if start <= row < (end[0] if end else len(flow.name))]
+    found: list[list[int]] = []
+    for row in inside:
+        if (flow.site[row], flow.name[row]) == (flow.site[first], flow.name[first]):
+            found.append([])
+        if found:
+            found[-1].append(row)
+    return found
+
+
+def _work(flow: Dataflow, rows: list[int]) -> list[int]:
+    """A round's operators without those that take its pieces."""
     made, kept = set[int](), list[int]()
-    for row in whole:
+    for row in rows:
         if base_of(flow, row) not in PIECES or made.intersection(read(flow, row)):
             kept.append(row)
             made.update(flow.outputs[row])
-    mine = set(whole)
-    return kept, [row for row in rows if row not in mine]
+    return kept
 
 
-def _same(flow: Dataflow, row: int, other: int) -> bool:
-    return (flow.site[row], flow.name[row]) == (flow.site[other], flow.name[other])
+def _numbers(flow: Dataflow, rows: list[int], others: list[int]) -> dict[tuple[int, int], str]:
+    """Numbers that another round has others for, as the ``k`` of ``labels == k``: by operator and position,
+    with their dtype."""
+    found = {}
+    for which, (row, other) in enumerate(zip(rows, others, strict=False)):
+        pairs = zip(flow.arguments[row], flow.arguments[other], strict=False)
+        for at, (one, another) in enumerate(pairs if flow.name[row] == flow.name[other] else ()):
+            if type(one) in _DTYPES and type(another) is type(one) and one != another:
+                found[which, at] = _DTYPES[type(one)]
+    return found

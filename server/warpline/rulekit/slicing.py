@@ -112,9 +112,10 @@ def _turns(
     for function in source.nodes(cst.FunctionDef):
         if function.name.value not in called:
             continue
-        for node in source.nodes(cst.Return, cst.From, within=function):
-            value = node.value if isinstance(node, cst.Return) else node.item
-            if value is not None and not isinstance(source.parent(node), cst.Raise):
+        yielded = (node.value for node in source.nodes(cst.Yield, within=function))
+        results = [node.value for node in source.nodes(cst.Return, within=function)]
+        for value in (*results, *(one.item for one in yielded if isinstance(one, cst.From))):
+            if value is not None:
                 yield from _turns(source, loop, value, depth - 1)
         for inner in source.nodes(cst.For, within=function):
             if any(source.loops(one)[:1] == [inner] for one in source.nodes(cst.Yield, within=inner)):

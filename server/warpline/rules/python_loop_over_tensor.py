@@ -284,6 +284,4 @@ def _change(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float])
             for cost in found.costs
         )
     )
-    if found.whole:  # what each round takes of the same tensors is not in their shapes
-        return otherwise
     return Replace("loop", places, otherwise, (str(round(found.count)),))

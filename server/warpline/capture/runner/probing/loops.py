@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, Sequence, Set
 
 import torch
 
-from ....wire.probing import Part, Question, part_from_json
-from .compiled import as_module, plainly, seeded, small, working, written
+from ....wire.probing import Question, part_from_json
+from .compiled import plainly, seeded, small, working, written
 from .pair import Pair
 
 
@@ -20,8 +20,8 @@ def loop(question: Question, device: str) -> Pair:
     part, rounds = part_from_json(json.loads(question.options[0])), int(question.options[1])
     own = {int(at) for at in question.options[2].split(",")}
     inputs = [small(one, device) for one in question.tensors]
-    together = _at_once(part, inputs, own)
     each = plainly(part, _piece(inputs, own, 0))
+    together = _at_once(each, inputs, own)
 
     def one_by_one(*given: Any) -> Any:
         found = [each(*_piece(given, own, at)) for at in range(rounds)]
@@ -41,12 +41,12 @@ def _piece(inputs: Sequence[Any], own: Set[int], at: int) -> List[Any]:
     return [one[at] if which in own else one for which, one in enumerate(inputs)]
 
 
-def _at_once(part: Part, inputs: List[Any], own: Set[int]) -> Any:
+def _at_once(each: Callable[..., Any], inputs: List[Any], own: Set[int]) -> Any:
     """The operators that do the work of all rounds. ``vmap`` finds them here, and costs nothing later."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     every = tuple(0 if at in own else None for at in range(len(inputs)))
-    batched = torch.vmap(as_module(part, plain=False).forward, every, randomness="different")
+    batched = torch.vmap(each, every, randomness="different")
 
     def all_rounds(*given: Any) -> Any:  # of so many arguments as it is given, which `vmap` hides
         return batched(*given)
