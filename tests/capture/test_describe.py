@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpline.capture.runner.births.describe import facts, plain
+from warpline.capture.runner.births.sites import Sites
 
 torch = pytest.importorskip("torch")
 
@@ -36,3 +37,16 @@ def test_an_optimizer_says_which_parameters_have_which_settings() -> None:
         {"momentum": 0, "weight_decay": 0, "shapes": [[1, 9, 4]]},
         {"momentum": 0.9, "weight_decay": 0, "shapes": [[2, 3]]},
     ]
+
+
+def test_optimizers_of_one_line_are_counted() -> None:
+    """What was made there before, and is gone, is not."""
+    sites = Sites({}, {})  # type: ignore[arg-type]
+    sites.torch = torch
+    kept = [torch.optim.Adam([torch.zeros(size, requires_grad=True)]) for size in (2, 3, 3)]
+    for one in (*kept, torch.optim.Adam([torch.zeros(9, requires_grad=True)])):
+        sites.add("optimizer", ("train.py", 3, "f"), one, {})
+    del one
+    found = sites.found()
+    assert [site["facts"].get("made") for site in found if "parameters" in site["facts"]] == [3]
+    assert next(site["facts"]["all_shapes"] for site in found if site["facts"]) == [[1, 2], [1, 3], [1, 3]]

@@ -120,6 +120,8 @@ QUESTIONS = (
     Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("bf16",), backward=True),
     Question("optimizer", SQUARES, ("AdamW",)),
     Question("optimizer", SQUARES, ("SGD", "momentum")),
+    Question("optimizer", SQUARES, ("Adam", "groups", "fused")),
+    Question("optimizer", SQUARES, ("AdamW", "apart")),
     Question("product", SQUARES, ("bf16",)),
     Question("padded", (Tensor((16, 15)), Tensor((15, 16))), ("15", "16")),
     Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double"))),

@@ -112,6 +112,9 @@ def test_an_optimizer_is_asked_about_by_the_shapes_of_its_site() -> None:
     # A run from before the shapes were recorded.
     old = replace(site, facts={"type": "AdamW"})
     assert not questions(run(sites=(old,)), Replace("optimizer", (PLACE,), OTHERWISE, ("AdamW",)))
+    each = replace(site, facts={**site.facts, "shapes": [[1, 8]], "all_shapes": [[1, 8], [1, 9], [1, 8]]})
+    (one,) = questions(run(sites=(each,)), Replace("optimizer", (PLACE,), OTHERWISE, ("Adam", "apart")))
+    assert one == Question("optimizer", (Tensor((8,)), Tensor((8,)), Tensor((9,))), ("Adam", "apart"))
 
 
 def test_the_answer_takes_the_place_of_what_is_simulated_otherwise() -> None:

@@ -70,6 +70,7 @@ def _asked(
     own = [at for at, value in enumerate(values) if value not in shared]
     tensors = [Tensor(shape_of(flow, value), flow.dtypes[flow.dtype[value]]) for value in values]
     made = [prod(shape_of(flow, value)) for row in rows for value in flow.outputs[row]]
+    made.append(sum(prod(tensors[at].shape) for at in own))
     most = MOST_OPERATORS // len(rows) if can(profile.manifest.device.kind, "kernels") else MOST_ROUNDS
     tried = min(rounds, MOST_ROUNDS, max(2, most), inputs.MOST_NUMBERS // max(1, *made))
     if tried < 2 or not (own or numbers):

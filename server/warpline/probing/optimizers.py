@@ -22,7 +22,7 @@ def questions_for(profile: Profile, change: Replace) -> list[tuple[Question, flo
     for shapes in (*_stepped(profile, change), _written_out(profile, change)):
         tensors = [Tensor(shape) for shape in _some(shapes, profile.manifest.device.kind)]
         if len(tensors) > 1:
-            options = (*change.options, *(("momentum",) if change.options == ("SGD",) else ()))
+            options = (*change.options, *(("momentum",) if change.options[0] == "SGD" else ()))
             return [(Question("optimizer", tuple(tensors), options), 1.0)]
     return []
 
@@ -31,7 +31,8 @@ def _stepped(profile: Profile, change: Replace) -> Iterator[list[tuple[int, ...]
     for site in profile.facts.sites:
         if site.kind == Optimizer.KIND and set(site.uses) & set(change.places):
             about = facts_of(Optimizer, site)
-            yield [tuple(shape) for count, *shape in about.shapes or [] for _ in range(count)]
+            shapes = about.all_shapes if "apart" in change.options else about.shapes
+            yield [tuple(shape) for count, *shape in shapes or [] for _ in range(count)]
 
 
 def _written_out(profile: Profile, change: Replace) -> list[tuple[int, ...]]:

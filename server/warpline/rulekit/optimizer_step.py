@@ -26,12 +26,23 @@ OPERATIONS = 3
 
 
 def in_small_groups(context: Context, optimizer: Optimizer, costs: list[LineCost]) -> bool:
-    """Whether each tensor has its own kernel launches although the kernels take lists: the parameters are in
-    many groups, and each group is launched separately."""
+    """Whether each tensor is updated by a call of its own although calls take lists: the parameters are in
+    many groups, and each group is updated by itself."""
     tensors, groups = optimizer.parameters or 0, optimizer.groups or 1
-    if not context.on_gpu or tensors < MANY_TENSORS or groups * OPERATIONS < tensors:
+    if tensors < MANY_TENSORS or groups * OPERATIONS < tensors:
         return False
+    if not context.on_gpu:
+        return bool(optimizer.fused or optimizer.foreach)
     return sum(launches_for_lists(cost) for cost in costs) >= tensors
+
+
+def apart(context: Context, optimizer: Optimizer, costs: list[LineCost]) -> bool:
+    """Whether each tensor has an optimizer of its own, and all of them step. Not where the gradients are to
+    be freed in between: then a hook of each parameter steps."""
+    few = (optimizer.parameters or 0) < OPERATIONS
+    if not few or optimizer.made < MANY_TENSORS or sum(cost.launches for cost in costs) < optimizer.made:
+        return False
+    return next(context.calls("register_post_accumulate_grad_hook"), None) is None
 
 
 def parameter_shapes(sites: Iterable[Site]) -> dict[tuple[int, ...], int]:

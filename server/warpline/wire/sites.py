@@ -60,6 +60,9 @@ class Optimizer:
     elements: int | None = None
     shapes: list[list[int]] | None = None  # of the parameters: how many there are, then their sizes
     devices: list[str] | None = None
+    #: How many optimizers this line made that are alive at the end, and ``shapes`` of all of them.
+    made: int = 1
+    all_shapes: list[list[int]] | None = None
     #: Of its groups with equal settings: those that are numbers, and ``shapes`` as above.
     settings: list[dict[str, Any]] | None = None
 

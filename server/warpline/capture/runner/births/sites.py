@@ -106,6 +106,8 @@ class Sites:
                     known["facts"]["count"] = known["facts"].get("count", 1) + 1
                 elif kind == "loader":
                     _add_loader(known["facts"], facts)
+                elif kind == "optimizer":
+                    _add_optimizer(known["facts"], facts)
         return [{**site, "uses": sorted(site["uses"])} for site in sites.values()]
 
     def has(self, kind: str) -> bool:
@@ -265,6 +267,13 @@ def _add_loader(known: dict[str, Any], later: dict[str, Any]) -> None:
     made = known.get("made", 1) + later.get("made", 1) - 1
     sums = {name: known.get(name, 0) + later[name] for name in SUMMED if name in later}
     known.update({**later, **known, **sums, "made": made})
+
+
+def _add_optimizer(known: dict[str, Any], later: dict[str, Any]) -> None:
+    """Count a later optimizer of the same line, alive as well. The other facts stay those of the first."""
+    if "shapes" in known and "shapes" in later:
+        known["made"] = known.get("made", 1) + 1
+        known["all_shapes"] = [*known.get("all_shapes", known["shapes"]), *later["shapes"]]
 
 
 def outside_constructors(frame: FrameType | None, thing: Any) -> FrameType | None:
