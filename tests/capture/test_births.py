@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.launching import PYTHONS, Captured, request
+from tests.capture.launching import PYTHONS, Captured, request, write
 from warpline.wire.births import Holder
 from warpline.wire.run import Site
 
@@ -306,6 +306,34 @@ def test_frames_of_a_birth(settings: Captured) -> None:
     assert lr.holder is not None and (lr.holder.kind, lr.holder.column) == ("call", 83)
     workers = next(one for one in sites["loader"].arguments if one.name == "num_workers")
     assert (workers.value, workers.passed, workers.holder) == (0, False, None)
+
+
+OWN = (
+    COMMON
+    + """
+class Head(nn.Module):
+    def __init__(self, width, lean):
+        super().__init__()
+        self.lean, self.layer = lean, nn.Linear(8, width)
+
+    def forward(self, x):
+        return self.layer(x)
+
+PRESET = dict(width=4, lean=True)
+model = Head(**PRESET)
+train(DataLoader(Numbers(), 64), model, torch.optim.SGD(model.parameters(), 0.1))
+"""
+)
+
+
+def test_arguments_of_a_module_of_the_user_s_own_class(tmp_path: Path) -> None:
+    sites = Captured(request(write(tmp_path, OWN)), tmp_path).facts.sites
+    own = next(site for site in sites if str(site.facts.get("type")).endswith("Head"))
+    values = {
+        one.name: (one.value, one.holder and (one.holder.kind, one.holder.line)) for one in own.arguments
+    }
+    line = OWN.split("\n").index("PRESET = dict(width=4, lean=True)") + 1
+    assert values == {"width": (4, ("entry", line)), "lean": (True, ("entry", line))}
 
 
 def test_a_property_is_followed_to_what_it_returned(settings: Captured) -> None:

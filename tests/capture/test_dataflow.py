@@ -196,6 +196,51 @@ def test_parameters_whose_gradients_are_read_are_needed() -> None:
     kept.remove()
 
 
+UNTRAINED = """
+import torch
+from torch import nn
+
+def bank():
+    return nn.Sequential(nn.Linear(16, 16), nn.ReLU())
+
+class Likeness(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bank = bank().eval()  # here
+        self.scale = nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.scale(self.bank(x)).mean()
+
+body, likeness = nn.Linear(16, 16), Likeness()
+opt = torch.optim.SGD(body.parameters(), 0.1)
+for step in range(40):
+    loss = likeness(body(torch.randn(8, 16)))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "class_name", "weights"),
+    [
+        ("        self.bank = bank().eval()  # here", "Sequential", 2),
+        ("body, likeness = nn.Linear(16, 16), Likeness()", "Likeness", 4),
+    ],
+)
+def test_where_the_script_says_that_it_does_not_train_a_module(
+    tmp_path: Path, line: str, class_name: str, weights: int
+) -> None:
+    text = UNTRAINED if class_name == "Sequential" else UNTRAINED.replace(".eval()", "")
+    found = Captured(request(write(tmp_path, text)), tmp_path).facts.sites
+    sites = [site for site in found if site.kind == "untrained"]
+    assert text.split("\n")[sites[0].line - 1] == line
+    assert (sites[0].facts["type"], sites[0].facts["weights"]) == (class_name, weights)
+    others = [] if class_name == "Likeness" else [("Linear", 2)]  # `scale`, which is made on its own
+    assert [(one.facts["type"], one.facts["weights"]) for one in sites[1:]] == others
+
+
 def test_what_becomes_of_gradients_and_where() -> None:
     net, other = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
     first, second = torch.optim.SGD(net.parameters(), 0.1), torch.optim.SGD(other.parameters(), 0.1)

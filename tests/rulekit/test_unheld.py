@@ -9,6 +9,7 @@ from warpline.rulekit import Context
 from warpline.rulekit.graph.unheld import Unheld
 from warpline.rulekit.unheld import unheld_at
 from warpline.rules.wasted_gradient import WastedGradient
+from warpline.text.edits import apply
 from warpline.wire.dataflow import Dataflow
 from warpline.wire.facts import Flags
 
@@ -77,6 +78,30 @@ def adapted(*shapes: tuple[int, ...], rows: int = 512) -> list[tuple[int, float]
     facts = replace(example.profile.facts, dataflow=flow, flags=Flags(grad_enabled_in_step=True))
     context = Context(replace(example.profile, facts=facts), texts(example))
     return [(draft.line, draft.saving_ms) for draft in WastedGradient().find(context)]
+
+
+def untrained(line: str, site: str) -> tuple[int, str]:
+    """Line of the finding and that line with its edit, where the first one is ``line`` with that site."""
+    example = read_example(
+        ADAPTED.replace("model = Decoder()  #> site module type=__main__.Decoder", f"{line}  {site}")
+    )
+    flow = Dataflow(missing="", shapes=((64, 256),), shape=(0,), unheld=(0,))
+    facts = replace(example.profile.facts, dataflow=flow, flags=Flags(grad_enabled_in_step=True))
+    (draft,) = WastedGradient().find(Context(replace(example.profile, facts=facts), texts(example)))
+    edited = apply(example.text, draft.fixes[0].edits) if draft.fixes else example.text
+    return draft.line, edited.split("\n")[0]
+
+
+def test_gradients_are_not_asked_for_where_the_module_is_set_to_evaluate() -> None:
+    line = "body = build().to(device).eval()"
+    site = "#> site untrained type=Sequential weights=2 evaluated=true"
+    assert untrained(line, site) == (1, f"{line}.requires_grad_(False)")
+
+
+def test_or_where_it_is_made() -> None:
+    site = "#> site untrained type=Bank weights=2 evaluated=false"
+    assert untrained("bank = Bank(3).cuda()", site) == (1, "bank = Bank(3).requires_grad_(False).cuda()")
+    assert untrained("bank = build(3)", site) == (1, "bank = build(3)")  # what it returns is not told
 
 
 def test_products_that_make_gradients_of_frozen_weights() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context, Draft
 from warpline.rules import rule_named
 from warpline.text.edits import apply
+from warpline.wire.births import Argument, Holder
+from warpline.wire.run import Site
 
 CLEARED = "#> cost step_ms=3 device_ms=3; op aten::_foreach_zero_ count=1 device_ms=3"
 CLEARING = [
@@ -266,6 +270,59 @@ for go in passes:
     text, draft = found("needless-checkpointing", HEAD + code)
     assert draft.line == text.split("\n").index(code.split("\n")[3]) + 1
     assert "passes = [block for block in blocks]" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "after"),
+    [
+        ("blocks = [checkpoint_wrapper(block) for block in blocks]", "blocks = [block for block in blocks]"),
+        ("apply_activation_checkpointing(model, check_fn=is_block)", ""),
+    ],
+)
+def test_blocks_that_torch_wraps_are_taken_as_they_are(wrapped: str, after: str) -> None:
+    module = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
+    code = f"""\
+from {module} import apply_activation_checkpointing, checkpoint_wrapper
+
+{wrapped}
+for block in blocks:
+    x = block(x)  {CALLED}; {AGAIN}
+"""
+    text, draft = found("needless-checkpointing", HEAD + code)
+    assert text.split("\n")[draft.line - 1] == wrapped
+    edited = apply(text, draft.fixes[0].edits)
+    assert wrapped not in edited and after in edited
+
+
+RECORDED = f"""\
+PRESETS = {{"tiny": dict(dim=96, recompute=True)}}
+
+class Saving:
+    recompute = False
+
+    @property
+    def call(self):
+        return partial(checkpoint, use_reentrant=False) if self.recompute else plain
+
+class Model(Saving, nn.Module):
+    def forward(self, x):
+        return checkpoint(self.block, x) if self.recompute else self.block(x)  {CALLED}; {AGAIN}
+"""
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_the_value_that_a_module_was_made_with_is_the_flag(value: bool) -> None:
+    example = read_example(HEAD + RECORDED)
+    line = next(n for n, text in enumerate(example.text.split("\n"), 1) if "PRESETS" in text)
+    holder = Holder("entry", FILE, line, 43, "recompute")
+    site = Site("module", FILE, 1, "<module>", arguments=(Argument("recompute", value, True, holder),))
+    facts = replace(example.profile.facts, sites=(site,))
+    rule = rule_named("needless-checkpointing")
+    assert rule is not None
+    (draft,) = rule.find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert (draft.line == line) is value
+    if value:
+        assert "dict(dim=96, recompute=False)" in apply(example.text, draft.fixes[0].edits)
 
 
 @pytest.mark.parametrize("code", UNDECIDED)

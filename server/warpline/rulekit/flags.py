@@ -9,8 +9,9 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
+from warpline.rulekit.holders import literal_at, words
 from warpline.rulekit.origins import Origin, bare_switch, fields, is_self, origin, overridden
-from warpline.syntax.edits import Edits
+from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 
 
@@ -29,6 +30,9 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
     something, instead.
     None where no flag decides it, or it is not known where the flag is written.
     """
+    passed = [*_passed(context, source, node)]
+    if passed:
+        return passed[0]
     found = [*_decided(context, source, node)]
     function = source.enclosing(node, cst.FunctionDef)
     owner = source.enclosing(function, cst.ClassDef) if function is not None else None
@@ -39,6 +43,26 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
     if not any(one.on for one in found) and context.reached.node(source, node) is not False:
         found = [*_set_on(context, source, node), *found]
     return next((one for one in found if one.on), found[0] if found else None)
+
+
+def _passed(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
+    """The value that a module's constructor got for a flag of the object, as the run recorded it, where
+    ``node`` runs by that flag. Nothing where modules got several, or it is not a literal in the script."""
+    for part, needed in _conditions(source, node):
+        if not isinstance(part, cst.Attribute) or not is_self(part.value):
+            continue
+        name = part.attr.value
+        given = [one for site in context.sites("module") for one in site.arguments if one.name == name]
+        holders = {(one.holder.kind, one.holder.place): one for one in given if one.holder is not None}
+        if len(holders) != 1 or any(one.value is not needed or not one.passed for one in given):
+            continue
+        (one,) = holders.values()
+        try:
+            assert one.holder is not None
+            where, literal = literal_at(context, one.holder, one.value)
+        except Refused:
+            continue
+        yield Switch(Origin("literal", where, literal, words(one.holder)), True)
 
 
 def _wraps(source: Source, name: cst.Name) -> bool:

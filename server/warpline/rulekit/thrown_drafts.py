@@ -77,7 +77,7 @@ def _beside(context: Context, visits: Visits, thrown: Thrown) -> Iterator[Draft]
 
     spent = Spent(context.costs(shares), weights_ms)
     attacked = not thrown.backward.read
-    found = (visits.only(thrown.whole, node) for node in reading)
+    found = (visits.only(thrown.whole, node, weighted=True) for node in reading)
     frames = [frame for frame in found if frame is not None]
     if not frames or not spent:
         return

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import libcst as cst
+
 from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
+from warpline.model.report import Fix
 from warpline.rulekit.calling import below, model_born, part_called
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
@@ -16,7 +19,8 @@ from warpline.rulekit.message import count
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.ungraphed import without_graph
 from warpline.rulekit.unheld import for_weights_ms, frozen_weights, trained_later, unheld_at
-from warpline.wire.sites import Module, facts_of
+from warpline.syntax.edits import Edits, Refused
+from warpline.wire.sites import Module, Untrained, facts_of
 
 _FOR_NOBODY = (
     "The backward pass takes {spent} of each step here ({share}) for gradients of parameters that no "
@@ -90,8 +94,9 @@ def frozen(context: Context) -> Iterator[Draft]:
     at = spent.hottest.place
     models = [site for site in context.sites("module") if "." in (facts_of(Module, site).type or "")]
     model = model_born(context, spent.hottest) or next(iter(models), None)
+    untrained = _untrained(context)
     yield context.draft(
-        model.place if model is not None else at,
+        untrained[0] if untrained is not None else model.place if model is not None else at,
         "The backward pass computes the gradients of {weights} weights that no optimizer has: "
         "{spent} a step ({share}).",
         {
@@ -101,11 +106,40 @@ def frozen(context: Context) -> Iterator[Draft]:
         cause=at,
         cost_ms=total,
         change=spent.without(context),
-        fixes=[
+        fixes=[partial(_without_gradients, context, *untrained)]
+        if untrained is not None
+        else [
             "call `requires_grad_(False)` on what is not trained, as on the whole model before adapters "
             "are added"
         ],
     )
+
+
+def _untrained(context: Context) -> tuple[tuple[str, int], str] | None:
+    """The line that sets the module with most of them to evaluate, with ``eval``; where none does, the line
+    that makes it, or that calls the function which only returns it, with the name of its class."""
+    sites = context.sites(Untrained.KIND)
+    if not sites:
+        return None
+    site = max(sites, key=lambda one: facts_of(Untrained, one).weights or 0)
+    facts = facts_of(Untrained, site)
+    if facts.evaluated:
+        return site.place, "eval"
+    places = [frame.place for frame in site.frames]
+    for place in places[places.index(site.place) :] if site.place in places else ():
+        if not context.source(place[0]).at(place[1], cst.Return):
+            return place, facts.type or ""
+    return site.place, facts.type or ""
+
+
+def _without_gradients(context: Context, place: tuple[str, int], name: str) -> Fix:
+    """``requires_grad_(False)`` after the call of that name. Raises Refused."""
+    source = context.source(place[0])
+    calls = source.calls(place[1], name)
+    if len(calls) != 1 or source.calls(place[1], "requires_grad_"):
+        raise Refused("call `requires_grad_(False)` on the module that is not trained")
+    edits = Edits(source).replace(calls[0], f"{source.code(calls[0])}.requires_grad_(False)")
+    return edits.fix("Ask for no gradients of these weights", "unsafe")
 
 
 def forward_only(cost: LineCost, share: float) -> Scale:

@@ -265,6 +265,10 @@ _CALLS = ("_NoopSaveInputs", "CheckpointFunction")
 #: What torch records around a call of compiled code, and the call of its backward pass, inside a node.
 _AROUND, _BACKWARD = "Torch-Compiled Region", "CompiledFunctionBackward"
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
+_WRAPPERS = tuple(
+    f"torch.distributed.algorithms._checkpoint.checkpoint_wrapper.{name}"
+    for name in ("checkpoint_wrapper", "apply_activation_checkpointing")
+)
 #: Arguments of ``checkpoint`` that are not the function's.
 _OWN = {"use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop"}
 
@@ -296,7 +300,7 @@ class NeedlessCheckpointing(Rule):
         if switching is not None and (switch := switch_of(context, *switching)) is not None:
             switching = None  # `if args.save_memory: model.enable_checkpointing()`
         place = called[0].place if len(called) == 1 else hottest.place
-        if len(uses) == 1 and _is_bound(*uses[0]):
+        if len(uses) == 1 and _block(*uses[0]) is not None:
             place = uses[0][0].place(uses[0][1])
         if switching is not None:
             place = switching[0].place(switching[1])
@@ -412,7 +416,7 @@ def _entered_again(context: Context) -> list[LineCost]:
 
 def _uses(context: Context, called: list[LineCost]) -> list[tuple[Source, cst.Call]]:
     """The calls of ``checkpoint`` on the lines ``called``. Where they call it by another name, the calls in
-    the script that hand it on: ``partial(checkpoint, block)``."""
+    the script that hand it on, ``partial(checkpoint, block)``, and those of torch's that wrap a module."""
     calls = [[(source, call) for call in source.calls(cost.line, "checkpoint")]
              for cost in called for source in [context.source(cost.file)]]  # fmt: skip
     if any(calls):
@@ -420,20 +424,26 @@ def _uses(context: Context, called: list[LineCost]) -> list[tuple[Source, cst.Ca
     return [
         (source, call)
         for source, call in context.calls()
-        if any(source.name(arg.value) == _CHECKPOINT for arg in call.args)
+        if (
+            source.name(call.func) in _WRAPPERS
+            or any(source.name(arg.value) == _CHECKPOINT for arg in call.args)
+        )
         and context.reached.node(source, call) is not False
     ]
 
 
-def _is_bound(source: Source, call: cst.Call) -> bool:
-    """Whether it is ``partial(checkpoint, block)``, without anything else for the block."""
+def _block(source: Source, call: cst.Call) -> cst.BaseExpression | None:
+    """The block in ``partial(checkpoint, block)``, without anything else for it, and in what wraps it."""
     given = [arg for arg in call.args if not _is_own(arg)]
-    return (
+    if source.name(call.func) in _WRAPPERS:
+        return given[0].value if given and not given[0].star else None
+    bound = (
         source.is_named(call.func, "partial")
         and len(given) == 2
         and not any(arg.star or arg.keyword for arg in given)
         and source.name(given[0].value) == _CHECKPOINT
     )
+    return given[1].value if bound else None
 
 
 def _switch(context: Context, uses: list[tuple[Source, cst.Call]]) -> Switch | None:
@@ -468,8 +478,10 @@ def _fix(uses: list[tuple[Source, cst.Call]], switch: Switch | None) -> Fix:
     if len(uses) != 1:
         raise Refused(by_hand)
     ((source, call),) = uses
-    if _is_bound(source, call):
-        block = [arg for arg in call.args if not _is_own(arg)][1].value
+    if isinstance(source.parent(call), cst.Expr):
+        return _left_out(source, call)
+    block = _block(source, call)
+    if block is not None:
         return Edits(source).replace(call, source.code(block)).fix("Keep the activations", "unsafe")
     if not source.is_named(call.func, "checkpoint"):
         raise Refused(by_hand)

@@ -7,7 +7,8 @@ back through the generator, a frozen backbone or a teacher whose parameters stil
 finds layers whose weights get gradients that nothing uses, on the way to other parameters or to an input: a
 critic below an actor's loss, frozen weights between adapters, a model whose input is attacked. Such gradients
 belong to no optimizer, or are cleared before anything reads them, as two recorded steps show; then another
-backward pass has to train their parameters. The finding is at the call of that part.
+backward pass has to train their parameters. The finding is at the call of that part; that of layers that no
+optimizer has is where the script sets them to evaluate, or makes them.
 
 Nothing is reported if something may read the gradients (hooks, a norm of all of them, a reduction over
 ranks), if the graph is kept for another pass, or if lines that have not run yet would train more parameters.
@@ -161,6 +162,44 @@ for images, labels in batches:
     hard = attack(images, labels)
     optimizer.zero_grad()
     loss = criterion(model(hard), labels)
+    loss.backward()
+    optimizer.step()
+```
+
+## Example
+
+A fixed network judges what is trained:
+
+```python
+import torch
+
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true unheld=true; tensor %21 shape=[64,10] parameter=true
+judge = resnet().eval()  #> found; site untrained type=ResNet weights=2 evaluated=true
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  #> site optimizer shapes=[[64,10]]
+for images, labels in loader:
+    made = net(images)
+    #^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%22,%21] shape=[32,10]
+    loss = distance(judge(made), labels)
+    #^ cost step_ms=20 device_ms=20 backward_ms=12
+    #^ op aten::mm phase=backward shapes=[[64,512],[512,64]] device_ms=6
+    #^ node aten.mm.default args=[%0,%20] shape=[32,64]
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+judge = resnet().eval().requires_grad_(False)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for images, labels in loader:
+    made = net(images)
+    loss = distance(judge(made), labels)
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
 ```

@@ -131,9 +131,9 @@ class Site(Placed):
     """Where an object was made, and what it was made with.
 
     ``kind`` and what ``facts`` holds then: "loader", "optimizer", "parallel", "tensor", "compile", "to",
-    "triton", "sync", "autocast", "grad_mode" and "framework", with a class each in ``wire.sites``; and
-    "module", made by a user's line: type, bias, dtype, device, channels_last, count and what its constructor
-    keeps (kernel_size…).
+    "triton", "sync", "untrained", "autocast", "grad_mode" and "framework", with a class each in
+    ``wire.sites``; and "module", made by a user's line: type, bias, dtype, device, channels_last, count and
+    what its constructor keeps (kernel_size…).
     """
 
     kind: str

@@ -152,6 +152,18 @@ class Module:
 
 
 @dataclass(frozen=True)
+class Untrained:
+    """A module with parameters that ask for gradients and are ``Dataflow.unheld``, and none that an optimizer
+    has: the call of its ``eval()``, else where it was made."""
+
+    KIND: ClassVar[str] = "untrained"
+
+    type: str | None = None  # the name of its class
+    weights: int | None = None  # such parameters
+    evaluated: bool | None = None
+
+
+@dataclass(frozen=True)
 class Autocast:
     """An autocast context that a line of the user's makes, as it was the first time."""
 
@@ -187,8 +199,8 @@ class Framework:
 
 
 F = TypeVar(
-    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Module, Autocast, GradMode,
-    Framework,
+    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Module, Untrained, Autocast,
+    GradMode, Framework,
 )  # fmt: skip
 
 

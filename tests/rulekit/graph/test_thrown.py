@@ -47,13 +47,13 @@ def thrown(step: Step) -> tuple[set[str], set[str]]:
     visits = Visits(graph_of(recorded(step)))
     text = inspect.getsource(inspect.getmodule(step)).splitlines()  # type: ignore[arg-type]
 
-    def lines(nodes: Any, among: Any) -> set[str]:
-        frames = {visits.only(among, node) for node in nodes} - {None}
+    def lines(nodes: Any, among: Any, weighted: bool) -> set[str]:
+        frames = {visits.only(among, node, weighted=weighted) for node in nodes} - {None}
         return {text[visits.frame(frame).line - 1].strip() for frame in frames if frame is not None}
 
     alone = {node for one in visits.found for node in visits.reading(one.alone, one.parameters)}
-    beside = [lines(visits.reading(one.beside, one.parameters), one.whole) for one in visits.by_call]
-    return lines(alone, visits.alone), set().union(*beside)
+    beside = [lines(visits.reading(one.beside, one.parameters), one.whole, True) for one in visits.by_call]
+    return lines(alone, visits.alone, False), set().union(*beside)
 
 
 def make(*sizes: int) -> nn.Sequential:
@@ -124,6 +124,35 @@ def test_a_critic_that_is_not_frozen_below_the_generators_loss() -> None:
         pair.update(-verdict, pair.of_net)
 
     assert thrown(step) == (set(), {"verdict = pair.critic(pair.made()).mean()"})
+
+
+class Judge(nn.Module):
+    """Joins what it is given before it reads any weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = make(9, 6, 1)
+
+    def forward(self, given: Tensor, made: Tensor) -> Tensor:
+        return self.layers(torch.cat([given, made], -1)).squeeze(-1)  # type: ignore[no-any-return]
+
+
+def test_a_judge_that_reads_no_weights_at_first() -> None:
+    net, judge = make(4, 6, 5), Judge()
+    of_net, of_judge = sgd(net), sgd(judge)
+
+    def update(loss: Tensor, optimizer: Any) -> None:
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    def step() -> None:
+        given = torch.randn(3, 4)
+        update(judge(given, torch.randn(3, 5)).mean(), of_judge)
+        worth = judge(given, net(given))
+        update(-worth.mean(), of_net)
+
+    assert thrown(step) == (set(), {"worth = judge(given, net(given))"})
 
 
 def test_an_encoder_that_another_loss_trains() -> None:

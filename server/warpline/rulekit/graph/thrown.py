@@ -167,10 +167,12 @@ class Visits:
                 found.setdefault(frame, set()).add(node)
         return found
 
-    def only(self, nodes: frozenset[Node], one: Node) -> int | None:
-        """The outermost instruction around ``one`` that computes nothing of parameters but ``nodes``."""
+    def only(self, nodes: frozenset[Node], one: Node, *, weighted: bool = False) -> int | None:
+        """The outermost instruction around ``one`` that computes nothing of parameters but ``nodes``;
+        ``weighted``: that reads no parameters but in ``nodes``, whatever else it computes."""
         for frame in reversed(list(self.frames(one))):
-            if self.flow.frames[frame].line > 0 and self.under(frame) <= nodes:
+            inside = filter(self._reads_weight, self.under(frame)) if weighted else self.under(frame)
+            if self.flow.frames[frame].line > 0 and nodes.issuperset(inside):
                 return frame
         return None
 
@@ -214,7 +216,7 @@ class Visits:
         ``weighted``: of those that read a parameter."""
         wanted, sizes = set(nodes), dict[tuple[str, int], list[float]]()
         for node in self.trained:
-            if weighted and self._weights.isdisjoint(node.inputs):
+            if weighted and not self._reads_weight(node):
                 continue
             place = self.graph.place(node)
             if place is not None:
@@ -234,6 +236,9 @@ class Visits:
             if node.name in SAME | MOVED and node.inputs and found.issuperset(node.inputs):
                 found.update(node.outputs)
         return found
+
+    def _reads_weight(self, node: Node) -> bool:
+        return not self._weights.isdisjoint(node.inputs)
 
     def _is_weight(self, node: Node) -> bool:
         return bool(node.outputs) and self._weights.issuperset(node.outputs)

@@ -66,13 +66,15 @@ class Arguments:
         """``wire.births.Argument`` for each argument of the call in the user's code that makes ``thing``.
 
         ``frame`` called ``original(thing, *positional, **named)``: the user's own, or constructors of a
-        library's subclasses, whose arguments are taken instead."""
+        library's subclasses, whose arguments are taken instead. Where it passed none, as a module of the
+        user's own class does, they are those of that class."""
         self.places += 1
         if self.places > MOST_PLACES:
             return []
         rests = self.scopes.executed.pause()
         try:
-            outer, inner = self._outside(frame, thing)
+            bare = not positional and not named
+            outer, inner = self._outside(frame, thing, own=bare)
             if inner is not None:
                 values, passed = _arguments_of(inner), None
             else:
@@ -99,17 +101,22 @@ class Arguments:
                 self.scopes.executed.resume()
 
     def _outside(
-        self, frame: Optional[FrameType], thing: Any
+        self, frame: Optional[FrameType], thing: Any, own: bool
     ) -> Tuple[Optional[FrameType], Optional[FrameType]]:
-        """The user's frame that makes ``thing``, and the library's outermost constructor below it."""
+        """The user's frame that makes ``thing``, and the library's outermost constructor below it; ``own``:
+        or one of the user's."""
         inner = None
-        while frame is not None and self.user_files[frame.f_code.co_filename] is None:
+        while frame is not None:
             names = frame.f_code.co_varnames
             constructor = (
-                frame.f_code.co_name == "__init__" and names and not is_ours(frame.f_code.co_filename)
+                frame.f_code.co_name == "__init__"
+                and bool(names)
+                and not is_ours(frame.f_code.co_filename)
+                and frame.f_locals.get(names[0]) is thing
             )
-            if constructor and frame.f_locals.get(names[0]) is thing:
-                inner = frame
+            if self.user_files[frame.f_code.co_filename] is not None and not (own and constructor):
+                break
+            inner = frame if constructor else inner
             frame = frame.f_back
         return frame, inner
 

@@ -13,6 +13,7 @@ from ..lines.userfiles import Location
 from ..patches import Patches
 from . import describe
 from .contexts import Contexts
+from .untrained import Evaluated
 
 if TYPE_CHECKING:
     from ..lines.names import QualifiedNames
@@ -52,6 +53,7 @@ class Sites:
         self.names = names
         self.patches = Patches()
         self.contexts = Contexts(self)
+        self.evaluated = Evaluated(self)
         self.made: list[Entry] = []
         self.by_id: dict[int, Entry] = {}  # by id(object): its entry in ``made``
         self.begun: set[int] = set()  # ids of the births of loaders that were iterated
@@ -71,6 +73,7 @@ class Sites:
         self._watch(torch.nn.parallel.DataParallel, "parallel")
         self._watch(torch.nn.parallel.DistributedDataParallel, "parallel")
         self._watch_modules(torch.nn.Module)
+        self.evaluated.install(torch.nn.Module)
         when_imported(
             "torch.distributed.fsdp.fully_sharded_data_parallel",
             lambda module: self._watch(module.FullyShardedDataParallel, "parallel"),

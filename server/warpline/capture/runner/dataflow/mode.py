@@ -36,6 +36,7 @@ from ....wire.dataflow import (
     Padding,
     Unscored,
 )
+from ..births.untrained import note_untrained
 from ..modes import taken_off
 from ..tracebacks import is_ours
 from .gradients import Gradients
@@ -405,7 +406,7 @@ class Recording:
         """``optimizers`` gives those of the script, None where not all are known; ``modules`` its modules.
         ``gradients``: of the step before, which are still watched. ``compiles``: the script compiles code;
         then they are not watched."""
-        self.mode = Operators(sites)
+        self.mode, self._sites = Operators(sites), sites
         self.gradients = gradients or Gradients(torch, self.mode)
         self._watches = gradients is None and not compiles
         self._compiles = compiles
@@ -491,8 +492,15 @@ class Recording:
         if self.mode.compiled or self._compiles:
             return flow
         with contextlib.suppress(Exception):  # an unusual optimizer: left out
-            unheld = self.mode.values.unheld(self._optimizers() or [], self.gradients.is_read)
+            optimizers = self._optimizers() or []
+            unheld = self.mode.values.unheld(optimizers, self.gradients.is_read)
             flow = replace(flow, unheld=unheld)
+            if unheld:
+                free, others = self.mode.values.divided(unheld)
+                others += [
+                    one for each in optimizers for group in each.param_groups for one in group["params"]
+                ]
+                note_untrained(self._sites, free, others)
         with contextlib.suppress(Exception):  # a module that was not set up
             passes = self.gradients.found(self._modules())
             frames = tuple(Frame(*frame[:4]) for frame in self.mode.frames)  # the next step's calls, too

@@ -148,6 +148,15 @@ class Values:
         numbers = {number for one in self.asking.values() for number in one.values}
         return tuple(sorted(number for number in numbers if self.places[number][0] in found))
 
+    def divided(self, numbers: Iterable[int]) -> Tuple[List[Any], List[Any]]:
+        """The living parameters that ask for gradients: those that have these ``numbers``, and others."""
+        wanted, found = set(numbers), ([], [])  # type: Set[int], Tuple[List[Any], List[Any]]
+        for one in self.asking.values():
+            parameter = one.held()
+            if parameter is not None:
+                found[wanted.isdisjoint(one.values)].append(parameter)
+        return found
+
     def written_by(self, output: int, inputs: Iterable[int]) -> None:
         """An operator that read ``inputs`` wrote this value to where it is."""
         read = self._read_to_write.setdefault(self.places[output][0], set())
