@@ -263,3 +263,14 @@ def test_that_it_failed_later_is_noted(tmp_path: Path, whole_run: bool) -> None:
     assert captured.manifest.exit_status == 1
     assert captured.output.splitlines()[-1] == "KeyError: 'planted'"
     assert captured.output.startswith("all\n") is whole_run, "only then it goes on to its end"
+
+
+def test_an_exit_that_answers_our_interruption_is_no_failure(tmp_path: Path) -> None:
+    """Lightning's `fit` exits with status 1 where it is interrupted, as it is once all is measured."""
+    text = START + (
+        "import sys\ntry:\n    for at in range(40_000):\n        net(torch.randn(4, 16)).sum().backward()\n"
+        "        optimizer.step()\nexcept KeyboardInterrupt:\n    sys.exit(1)\n"
+    )
+    captured = Captured(request(write(tmp_path, text), warmup=1), tmp_path)
+    assert captured.manifest.notes == ()
+    assert captured.manifest.exit_status is None

@@ -59,8 +59,7 @@ def _end_well(session: Session, left: list[str]) -> None:
 
 def _end_with(session: Session, error: BaseException) -> None:
     """``error`` has ended the script. It may only mean that another thread asked this one to stop."""
-    asked = isinstance(error, Stopped) or (session.stopping and isinstance(error, KeyboardInterrupt))
-    if asked or session.forgives(error):
+    if _asked(session, error) or session.forgives(error):
         ending.end()
         _end_well(session, endings.wait(session.progressed, lambda: True))
         return
@@ -76,6 +75,13 @@ def _end_with(session: Session, error: BaseException) -> None:
     if left:
         endings.leave(0 if isinstance(error, SystemExit) and error.code in (None, 0) else 1)
     raise error
+
+
+def _asked(session: Session, error: BaseException | None) -> bool:
+    """Whether the script ended because we asked it to; Lightning exits with a status of its own then."""
+    while isinstance(error, SystemExit):
+        error = error.__context__
+    return isinstance(error, Stopped) or (session.stopping and isinstance(error, KeyboardInterrupt))
 
 
 def die_with_parent() -> None:
