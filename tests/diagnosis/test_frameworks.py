@@ -118,6 +118,32 @@ def test_mixed_precision_that_would_raise_is_not_offered() -> None:
         assert 'precision="bf16-mixed"' in apply(text, finding.fixes[0].edits)
 
 
+PER_DEVICE = "\"parameters=['per_device_train_batch_size']\" \"values={'per_device_train_batch_size': 4}\""
+TWICE = f"""\
+#> steps step_ms=40 device_busy_percent=30; memory peak_bytes=4000000000
+from transformers import Trainer, TrainingArguments
+
+args = TrainingArguments("out", per_device_train_batch_size=4, gradient_accumulation_steps=8)
+#^ site framework construction=transformers.TrainingArguments {PER_DEVICE} with.gradient_accumulation_steps=8
+Trainer(model=model, args=args).train()
+#^ cost step_ms=40 device_ms=11 idle_ms=29 cpu_ms=40 launches=2500; use loader; site loader batch_size=4
+"""
+
+
+def test_a_larger_batch_is_accumulated_half_as_often() -> None:
+    """An update sees the same samples."""
+    code = TWICE.replace('\n#^ "param', ' "param')
+    finding, text = found(code, "small-batch")
+    (twice,) = finding.fixes
+    assert twice.title == "Double the batch, accumulate half as often"
+    assert "per_device_train_batch_size=8, gradient_accumulation_steps=4" in apply(text, twice.edits)
+    finding, text = found(TWICE.replace("accumulation_steps=8", "accumulation_steps=1"), "small-batch")
+    assert finding.fixes[0].title == "Double the batch"
+    finding, _ = found(TWICE.replace("accumulation_steps=8", "accumulation_steps=3"), "small-batch")
+    assert not finding.fixes
+    assert "odd" in finding.message
+
+
 SPECTRUM = """\
 #^ tensor %8 shape=[64,64] dtype=float32; tensor %9 shape=[64,64] dtype=float32
 #^ node aten.mm.default args=[%8,%9] shape=[64,64] dtype=float32

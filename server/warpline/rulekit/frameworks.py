@@ -19,7 +19,7 @@ from warpline.rulekit.literals import written_for
 from warpline.rulekit.origins import overridden
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
-from warpline.wire.frameworks import HALVES, Construction, Setting
+from warpline.wire.frameworks import HALVES, Construction, Setting, constructions
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, Optimizer, facts_of
 
@@ -27,6 +27,8 @@ from warpline.wire.sites import Framework, Optimizer, facts_of
 LEAST_SHARE = 0.5
 #: Share of the weights that adapters are at most. Chosen, not fitted.
 MOST_TRAINED = 0.1
+#: What a larger batch does beside it.
+ACCUMULATES = ", accumulate half as often"
 #: Share of the device's free memory that weights may take.
 MOST_OF_FREE = bound("memory-for-activations")
 
@@ -136,8 +138,38 @@ def setting_fix(
         _below(site, setting, source, call, changes.of(source))
     if not changes.edits:
         raise Refused("the setting is already there")
+    title = setting.title.format(workers=workers)
+    if any("{twice}" in code for code in setting.arguments.values()) and _halved(changes, site, one):
+        title += ACCUMULATES
     first, *rest = changes.edits.values()
-    return first.fix(setting.title.format(workers=workers), "unsafe", *rest)
+    return first.fix(title, "unsafe", *rest)
+
+
+def accumulating_half(context: Context) -> list[Edits]:
+    """The edits by which a framework adds up the gradients of half as many batches. Raises Refused."""
+    changes = Changes(context)
+    for one in constructions():
+        for site in context.sites("framework") if one.accumulates else ():
+            if _makes(site, one) and _halved(changes, site, one):
+                return list(changes.edits.values())
+    return []
+
+
+def _halved(changes: Changes, site: Site, one: Construction) -> bool:
+    """Whether that call adds gradients up, of half as many batches with these changes. Raises Refused."""
+    found = construction_call(changes.context, site, one)
+    given = argument(site, one.accumulates)
+    if found is None or given is None or type(given.value) is not int or given.value < 2:
+        return False
+    if given.value % 2:
+        raise Refused("the number of accumulated batches is odd")
+    source, call = found
+    present, half = source.argument(call, one.accumulates), str(given.value // 2)
+    if present is not None and source.literal(present.value) == given.value:
+        changes.of(source).replace(present.value, half)
+    else:
+        changes.recorded(site, source, call, one.accumulates, half)
+    return True
 
 
 def _goes_with_optimizers(context: Context, setting: Setting, values: Mapping[str, object]) -> None:

@@ -83,7 +83,8 @@ class Construction:
     does. ``packages``: settings are about time in their lines only; empty: about all that the script runs, as
     a trainer's are. ``files``: folders of its code, where it waits; empty: the module's package.
     ``parsers``: methods that make it from the command line, a dict or a file. ``within``: (call, argument) of
-    another call that makes it, with a dict of its arguments.
+    another call that makes it, with a dict of its arguments. ``accumulates``: the argument that says of how
+    many batches the optimizer takes the gradients at once.
     """
 
     module: str
@@ -97,6 +98,7 @@ class Construction:
     files: tuple[str, ...] = ()
     parsers: tuple[str, ...] = ()
     within: tuple[tuple[str, str], ...] = ()
+    accumulates: str = ""
 
     @property
     def key(self) -> str:
@@ -118,7 +120,7 @@ class Construction:
             name
             for each in self.settings
             for name in (*each.arguments, *each.unless, *each.unfused, *(name for name, _ in each.only))
-        }
+        } | ({self.accumulates} if self.accumulates else set())
 
 
 def constructions() -> tuple[Construction, ...]:

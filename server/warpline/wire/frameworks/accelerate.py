@@ -27,5 +27,6 @@ CONSTRUCTIONS = (
                 first=True,
             ),
         ),
+        accumulates="gradient_accumulation_steps",
     ),
 )

@@ -48,8 +48,12 @@ _CLI = (("LightningCLI", "trainer_defaults"),)
 _FILES = ("lightning", "pytorch_lightning", "lightning_fabric")
 
 CONSTRUCTIONS = (
-    Construction("lightning.pytorch.trainer.trainer", "Trainer", (), _SETTINGS, files=_FILES, within=_CLI),
-    Construction("pytorch_lightning.trainer.trainer", "Trainer", (), _SETTINGS, files=_FILES, within=_CLI),
+    *(
+        Construction(
+            module, "Trainer", (), _SETTINGS, files=_FILES, within=_CLI, accumulates="accumulate_grad_batches"
+        )
+        for module in ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
+    ),
     Construction("lightning.fabric.fabric", "Fabric", (), _PRECISION, files=_FILES),
     Construction("lightning_fabric.fabric", "Fabric", (), _PRECISION, files=_FILES),
 )

@@ -151,6 +151,7 @@ CONSTRUCTIONS = (
         (),
         _TRAINER,
         method="__post_init__",
+        accumulates="gradient_accumulation_steps",
         parsers=(
             "parse_args_into_dataclasses",
             "parse_args_and_config",
