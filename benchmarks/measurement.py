@@ -31,8 +31,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
-from warpline.measure import Candidate, Outcome
-from warpline.measure.contest import Contest
+from warpline.measure.candidate import Candidate
+from warpline.measure.contest import Contest, Outcome
 from warpline.measure.pairs import QUICK
 from warpline.model.problem import Problem
 from warpline.wire.run import Request

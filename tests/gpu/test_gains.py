@@ -14,7 +14,8 @@ import torch
 from docs.print_reports import SAMPLES
 from tests.conftest import ROOT
 from tests.gpu.claims import PROMISED
-from warpline.measure import Candidate, measure
+from warpline.measure.candidate import Candidate
+from warpline.measure.contest import measure
 from warpline.measure.pairs import Limits
 from warpline.wire.run import Request
 

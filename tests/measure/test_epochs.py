@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from warpline.measure import Candidate
+from warpline.measure.candidate import Candidate
 from warpline.measure.epochs import apart, part
 from warpline.measure.pairs import Pairs
 from warpline.measure.timed import mean, sliced, window_steps

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from warpline.measure import Candidate
+from warpline.measure.candidate import Candidate
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.timed import Timed
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LIMIT_S, environment
-from warpline.measure import Candidate, measure
+from warpline.measure.candidate import Candidate
+from warpline.measure.contest import measure
 from warpline.measure.pairs import Limits
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem

@@ -17,7 +17,8 @@ import pytest
 
 from tests.conftest import LIMIT_S, environment
 from warpline.capture import tree, turn
-from warpline.measure import Candidate, timed
+from warpline.measure import timed
+from warpline.measure.candidate import Candidate
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
 from warpline.measure.slices import Left, shared

@@ -17,7 +17,7 @@ from warpline.commands.deadline import Deadline
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
-    from warpline.measure import Candidate
+    from warpline.measure.candidate import Candidate
     from warpline.measure.contest import Contest
     from warpline.measure.proposals import Proposal, Workbench
     from warpline.wire.messages import Progress

@@ -19,7 +19,8 @@ from warpline.model import units
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
-    from warpline.measure import Candidate, Outcome
+    from warpline.measure.candidate import Candidate
+    from warpline.measure.contest import Outcome
 
 BUDGET_S = 300.0
 PATCH = "tune.patch"

@@ -3,10 +3,3 @@
 The user's files are never written. The changed text replaces the original in the memory of the timed process,
 so a crash, a cancel or ``kill -9`` leaves the sources unchanged.
 """
-
-from __future__ import annotations
-
-from warpline.measure.candidate import Candidate
-from warpline.measure.contest import Outcome, measure
-
-__all__ = ["Candidate", "Outcome", "measure"]

@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from warpline import runs
 from warpline.measure.calibration import Miss
 from warpline.measure.candidate import Texts, digest
-from warpline.measure.contest import Outcome
 from warpline.model.problem import Problem
 from warpline.model.report import Finding, Measured
+
+if TYPE_CHECKING:
+    from warpline.measure.verdict import Outcome  # whose module brings all that measures
 
 NAME = "measured.json"
 FORMAT = 1
