@@ -4,7 +4,7 @@ import pytest
 
 from tests.annotated import read_project
 from warpline.rulekit import Context
-from warpline.rulekit.model_lines import about_model, is_torchs, model_name
+from warpline.rulekit.model_lines import about_model, is_torchs, model_class, model_name
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Edits, Refused
 from warpline.text.edits import apply
@@ -211,3 +211,30 @@ for x in batches:
     loss.backward()
 """
     assert model_name(step_of(code)) == name
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ("return library.Net(64)", "library.Net"),
+        ("return Other(64)", ""),
+        ("return build(False)", ""),  # its own first line is meant, but that is not followed
+    ],
+)
+def test_a_function_that_makes_the_model_on_several_lines(second: str, expected: str) -> None:
+    text = f"""
+import library
+
+def build(small):
+    if small:
+        return library.Net(8)
+    {second}
+
+model = build(small).cuda().eval()
+for x in batches:
+    model(x).mean().backward()
+"""
+    example = read_project({"train.py": text})
+    context = Context(example.profile, example.profile.sources.get)
+    (step,) = training_steps(context)
+    assert model_class(step, "model") == expected

@@ -264,9 +264,9 @@ def model_class(step: TrainingStep, name: str) -> str:
     return made.pop() if len(made) == 1 else ""
 
 
-def constructor(source: Source, value: cst.BaseExpression) -> str:
+def constructor(source: Source, value: cst.BaseExpression, inside: frozenset[str] = frozenset()) -> str:
     """The class that ``value`` makes: of ``Net(8).cuda()`` it is Net, of a list of modules theirs, of a
-    function in this file what it returns; "" where that is not seen."""
+    function in this file what it returns, be it by several lines; "" where that is not seen."""
     calls = [*([value] if isinstance(value, cst.Call) else []), *descend(value, cst.Call)]
     for call in calls:
         name = source.name(call.func)
@@ -275,9 +275,10 @@ def constructor(source: Source, value: cst.BaseExpression) -> str:
         if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call):
             continue  # ``.cuda()`` of what is made
         for function in source.nodes(cst.FunctionDef):
-            if function.name.value == name:
+            if function.name.value == name and name not in inside:
                 made = [node.value for node in source.nodes(cst.Return, within=function) if node.value]
-                return constructor(source, made[0]) if len(made) == 1 else ""
+                classes = {constructor(source, one, inside | {name}) for one in made}
+                return classes.pop() if len(classes) == 1 else ""
         return name
     return ""
 
