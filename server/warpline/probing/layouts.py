@@ -14,7 +14,7 @@ from typing import Any
 from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
-from warpline.probing.parts import base_of, called_at, part_of, shape_of
+from warpline.probing.parts import base_of, called_at, part_of, read, shape_of
 from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, Dataflow
 from warpline.wire.probing import Part, Question, Tensor
 
@@ -46,8 +46,9 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     backward = inputs.differentiated(costs)
     spent = _times(profile)
     found: dict[Question, float] = {}
+    reads = [read(flow, row) for row in range(len(flow.name))]
     for rows in _pieces(flow, called_at(flow, set(change.places))):
-        part, values = part_of(flow, rows)
+        part, values = part_of(flow, rows, reads)
         made = _usual(part)
         given = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
         text = json.dumps(asdict(_renumbered(made)))

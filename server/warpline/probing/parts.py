@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from warpline.wire.dataflow import OPTIMIZER, TENSOR, Dataflow
@@ -30,12 +30,15 @@ def called_at(flow: Dataflow, places: Collection[tuple[str, int]]) -> list[int]:
     return found
 
 
-def part_of(flow: Dataflow, rows: list[int]) -> tuple[Part, list[int]]:
-    """The operators as a graph, and the values that it is given."""
+def part_of(
+    flow: Dataflow, rows: list[int], reads: Sequence[list[int]] | None = None
+) -> tuple[Part, list[int]]:
+    """The operators as a graph, and the values that it is given. ``reads``: ``read`` of each row, where many
+    parts of one step are made."""
     mine, made, given = set(rows), set[int](), dict[int, None]()
     later, used, grown = set[int](), set[int](), set(flow.parameters)
     for row in range(len(flow.name)):
-        values = read(flow, row)
+        values = read(flow, row) if reads is None else reads[row]
         if grown.intersection(values):
             grown.update(flow.outputs[row])
         if row not in mine:
