@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds `sort` and `argsort` whose results are only sliced at one end, to at most a quarter of the entries.
+Finds `sort` and `argsort` whose results are only sliced at one end, to at most a quarter of the entries; also
+after a `flip`, or after another tensor was put into that order.
 
 ## Why is this slow
 

@@ -2,9 +2,9 @@
 
 ## What it does
 
-Finds GELU (both forms), SiLU, Mish, hard swish, ELU, leaky ReLU, softplus, sigmoid, tanh and softmax
-written with elementary functions, when their lines take a measurable part of the step. The fix calls
-the fused function. If the operators of a step were recorded, a function is recognized by its values,
+Finds GELU (both forms), SiLU, Mish, hard swish, ELU, leaky ReLU, softplus, sigmoid, tanh, softmax and
+its logarithm written with elementary functions, when their lines take a measurable part of the step. The fix
+calls the fused function. If the operators of a step were recorded, a function is recognized by its values,
 however it is written. If it cannot be edited, the finding says why. In a `torch.autograd.Function` it is
 found with the backward pass, where the function is applied.
 

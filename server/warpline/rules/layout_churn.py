@@ -3,11 +3,11 @@
 ## What it does
 
 Finds explicit copies (`.contiguous()` after a permutation, `.float()`, `.half()`, `.to(dtype)`) that the step
-does not need: every operator that reads the copy accepts any layout, or is a `view` whose merged dimensions
-are reduced at once; or a later copy undoes it, and the operators in between work in either layout; or the
-same tensor was copied in the same way before; or a tensor is cast to a wider type and back without any
-computation in between. It does not report copies that another `view` needs, casts by autocast, or casts
-through a narrower type, which round.
+does not need: every operator that reads the copy accepts any layout (a product takes a transposed matrix),
+or is a `view` whose merged dimensions are reduced at once; or a later copy undoes it, and the operators in
+between work in either layout; or the same tensor was copied in the same way before; or a tensor is cast to a
+wider type and back without any computation in between. It does not report copies that another `view` needs,
+casts by autocast, or casts through a narrower type, which round.
 
 ## Why is this slow
 

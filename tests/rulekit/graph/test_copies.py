@@ -57,6 +57,24 @@ def normed_volume() -> Any:
     return F.conv3d(F.relu(y).contiguous(), torch.randn(4, 4, 1, 1, 1))
 
 
+def turned_before_a_product() -> Any:
+    return ROWS.transpose(1, 2).contiguous() @ ROWS
+
+
+def turned_before_a_cat() -> Any:
+    turned = ROWS.transpose(1, 2).contiguous()
+    return torch.cat([turned, turned], -1)
+
+
+def images_turned_by_to() -> Any:
+    return (
+        torch.relu(X * 2)
+        .to(memory_format=torch.channels_last)
+        .to(memory_format=torch.contiguous_format)
+        .relu()
+    )
+
+
 def turned_sum() -> Any:
     y = F.gelu(ROWS.transpose(1, 2) * 2)
     return y.contiguous() + 1
@@ -126,6 +144,9 @@ def wide_before_a_product() -> Any:
         (heads_before_attention, ANY_LAYOUT),
         (gated_images, ANY_LAYOUT),
         (normed_volume, ANY_LAYOUT),
+        (turned_before_a_product, ANY_LAYOUT),
+        (turned_before_a_cat, ANY_LAYOUT),
+        (images_turned_by_to, ANY_LAYOUT),
         (turned_sum, ANY_LAYOUT),
         (gate_by_a_view, REDUCED),
         (spread_of_flattened_images, REDUCED),

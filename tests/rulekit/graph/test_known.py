@@ -60,6 +60,18 @@ def of_its_logarithm() -> Any:
     return shares @ V.transpose(1, 2)
 
 
+def masked_exponentials() -> Any:
+    scores = Q.transpose(1, 2) @ K.permute(0, 2, 3, 1) * 0.35
+    top = (scores - scores.amax(-1, keepdim=True)).exp() * ~FUTURE
+    return top / top.sum(-1, keepdim=True) @ V.transpose(1, 2)
+
+
+def divided_at_last() -> Any:
+    scores = Q.transpose(1, 2) @ K.permute(0, 2, 3, 1) * 0.35
+    top = (scores - scores.amax(-1, keepdim=True)).exp()
+    return (top @ V.transpose(1, 2)) / top.sum(-1, keepdim=True)
+
+
 def capped_and_biased() -> Any:
     scores = torch.einsum("bihd,bjhd->bhij", Q, K)
     scores = 50 * torch.tanh(scores / 50) + torch.arange(7.0)
@@ -73,6 +85,8 @@ def capped_and_biased() -> Any:
         heads_in_the_batch,
         head_by_head,
         own_softmax,
+        masked_exponentials,
+        divided_at_last,
         capped_and_biased,
         of_its_logarithm,
     ],
@@ -139,6 +153,21 @@ def hard_swish(x: Any = X) -> Any:
     return x * F.relu6(x + 3) / 6
 
 
+def softmax_of_powers(x: Any = X) -> Any:
+    top = torch.exp(x / 0.7)
+    return top / top.sum(-1, keepdim=True)
+
+
+def logarithm_of_a_softmax(x: Any = X) -> Any:
+    top = x - x.amax(-1, keepdim=True)
+    return top - top.exp().sum(-1, keepdim=True).log()
+
+
+def hard_gate(x: Any = X) -> Any:
+    gate = F.hardsigmoid(x)
+    return gate * x
+
+
 def squeezed(x: Any = X) -> Any:
     return 2 / (1 + torch.exp(-2 * x)) - 1
 
@@ -155,6 +184,9 @@ def squeezed(x: Any = X) -> Any:
         (softplus_stable, "F.softplus"),
         (hard_swish, "F.hardswish"),
         (squeezed, "torch.tanh"),
+        (softmax_of_powers, "F.softmax"),
+        (logarithm_of_a_softmax, "F.log_softmax"),
+        (hard_gate, "F.hardswish"),
     ],
 )
 def test_activations(act: Callable[[], Any], call: str) -> None:
@@ -217,6 +249,26 @@ def kl_to_a_normal() -> Any:
     return -0.5 * (1 + Y - X**2 - Y.exp()).sum(1).mean()
 
 
+def negative_learning() -> Any:
+    logs = LOGITS.log_softmax(-1)
+    return logs.masked_fill(F.one_hot(CLASSES, 9).bool(), 0.0).sum(1).mean()
+
+
+def guarded_entropy() -> Any:
+    shares = LOGITS.softmax(-1)
+    each = shares * shares.log()
+    return -each.masked_fill(shares == 0, 0.0).sum(1).mean()
+
+
+def linear_attention() -> Any:
+    q, k, v = (F.elu(one[0, :, 0]) + 1 for one in (Q, K, V))
+    return (q @ (k.T @ v)) / (q @ k.sum(0))[:, None]
+
+
+def scaled_on_one_side() -> Any:
+    return -F.logsigmoid(X[..., :8] - X[..., 8:] * POSITIVE[..., 8:]).mean()
+
+
 def policy_entropy() -> Any:
     logs = LOGITS.log_softmax(-1)
     return -(logs.exp() * logs).sum(-1).mean()
@@ -226,7 +278,8 @@ def policy_entropy() -> Any:
     "act",
     [
         torchs_own, mixture_of_experts, slot_attention, over_the_batch, weight_decay, pairwise_distances,
-        gate_of_another, kl_to_a_normal, policy_entropy,
+        gate_of_another, kl_to_a_normal, policy_entropy, negative_learning, guarded_entropy, linear_attention,
+        scaled_on_one_side,
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_formula(act: Callable[[], Any]) -> None:

@@ -30,6 +30,12 @@ def layer_norm_by_sums() -> Any:
     return torch.addcmul(SHIFT, (X - mean) * (square + 1e-5).rsqrt(), GAIN)
 
 
+def layer_norm_of_the_rest() -> Any:
+    rest = X - X.mean(-1, keepdim=True)
+    spread = (rest * rest).mean(-1, keepdim=True)
+    return rest * torch.rsqrt(spread + 1e-5) * GAIN + SHIFT
+
+
 def layer_norm_by_var_mean() -> Any:
     var, mean = torch.var_mean(X, -1, unbiased=False, keepdim=True)
     return (X - mean).div_((var + 1e-6).sqrt()) * GAIN + SHIFT
@@ -113,6 +119,7 @@ def layer_norm_by_std_mean() -> Any:
         (norm_of_channels_by_einsum, "F.layer_norm"),
         (layer_norm_by_products_of_rows, "F.layer_norm"),
         (layer_norm_by_sums, "F.layer_norm"),
+        (layer_norm_of_the_rest, "F.layer_norm"),
         (layer_norm_by_var_mean, "F.layer_norm"),
         (rms_norm_by_length, "F.rms_norm"),
         (channels_norm, "F.layer_norm"),
@@ -279,6 +286,46 @@ def own_pair_of_a_softmax_by_hand() -> Any:
     return (e / e.sum(1, keepdim=True)).diagonal().add(1e-8).log().neg().sum()
 
 
+def masked_before_the_square() -> Any:
+    gap = (X - Y) * (POSITIVE > 0.5)
+    return gap.pow(2).sum() / (POSITIVE > 0.5).sum()
+
+
+def square_by_a_product() -> Any:
+    gap = (X - Y).flatten()
+    return gap.dot(gap) / len(gap)
+
+
+def in_bits() -> Any:
+    shares = LOGITS.softmax(1)
+    return -shares.gather(1, CLASSES[:, None]).log2().mean()
+
+
+def chosen_by_comparing() -> Any:
+    logs = LOGITS.log_softmax(1)
+    return -torch.where(torch.arange(9) == CLASSES[:, None], logs, 0.0).sum(1).mean()
+
+
+def other_classes_left_out() -> Any:
+    logs = LOGITS.log_softmax(1)
+    return -logs.masked_fill(torch.arange(9) != CLASSES[:, None], 0.0).sum() / 12
+
+
+def own_pairs_by_an_identity() -> Any:
+    scores = LOGITS[:9] @ LOGITS[:9].T
+    return -(scores.log_softmax(1) * torch.eye(9)).sum() / 9
+
+
+def all_at_once_by_a_tensordot() -> Any:
+    logs = LOGITS.log_softmax(1)
+    return -torch.tensordot(logs, F.one_hot(CLASSES, 9).float(), 2) / 12
+
+
+def binary_by_logaddexp() -> Any:
+    each = torch.logaddexp(X, torch.zeros_like(X)) - X * POSITIVE
+    return each.mean()
+
+
 def binary_chosen() -> Any:
     there = POSITIVE > 0.5
     return torch.where(there, F.logsigmoid(X), F.logsigmoid(-X)).neg().mean()
@@ -358,6 +405,14 @@ def masked_square() -> Any:
         (first_column_of_all_but_some, "F.cross_entropy"),
         (twins_among_all_others, "F.cross_entropy"),
         (own_pair_of_a_softmax_by_hand, "F.cross_entropy"),
+        (in_bits, "F.cross_entropy"),
+        (chosen_by_comparing, "F.cross_entropy"),
+        (other_classes_left_out, "F.cross_entropy"),
+        (own_pairs_by_an_identity, "F.cross_entropy"),
+        (all_at_once_by_a_tensordot, "F.cross_entropy"),
+        (masked_before_the_square, 'F.mse_loss(..., reduction="none")'),
+        (square_by_a_product, "F.mse_loss"),
+        (binary_by_logaddexp, "F.binary_cross_entropy_with_logits"),
         (binary_chosen, "F.binary_cross_entropy_with_logits"),
         (binary_of_signs, "F.binary_cross_entropy_with_logits"),
         (binary_stable, "F.binary_cross_entropy_with_logits"),

@@ -51,6 +51,31 @@ def picked_then_masked() -> torch.Tensor:
     return -logs[labels != -100].mean()
 
 
+def picked_and_masked_by_a_product() -> torch.Tensor:
+    head, states, labels = _inputs()
+    logs = F.log_softmax(head(states), -1).gather(-1, labels.clamp(min=0)[..., None]).squeeze(-1)
+    mask = labels != -100
+    return -(logs * mask).sum() / mask.sum()
+
+
+def chosen() -> torch.Tensor:
+    head, states, labels = _inputs()
+    each = F.cross_entropy(head(states).flatten(0, 1), labels.clamp(min=0).flatten(), reduction="none")
+    return torch.where(labels.flatten() == -100, 0.0, each).sum()
+
+
+def normaliser_less_scores() -> torch.Tensor:
+    head, states, labels = _inputs()
+    scores = head(states)
+    own = scores.gather(-1, labels.clamp(min=0)[..., None]).squeeze(-1)
+    return (scores.logsumexp(-1) - own)[labels != -100].mean()
+
+
+def last_of_all() -> torch.Tensor:
+    head, states, _ = _inputs()
+    return head(states).unbind(1)[-1].argmax(-1)
+
+
 def indexed() -> torch.Tensor:
     head, states, labels = _inputs()
     wanted = labels != -100
@@ -79,6 +104,11 @@ def accuracy_reads_all() -> torch.Tensor:
     return F.cross_entropy(scores.view(-1, WORDS), labels.view(-1)) + scores.std()
 
 
+def added_to_its_input() -> torch.Tensor:
+    _, states, _ = _inputs()
+    return (states + torch.nn.Linear(WIDTH, WIDTH)(states))[:, -1]
+
+
 def taken_apart() -> torch.Tensor:
     head, states, _ = _inputs()
     first, second = head(states).chunk(2, -1)
@@ -104,6 +134,10 @@ def of_each_action() -> torch.Tensor:
         (ignored_with_smoothing, ROWS * KEPT),
         (masked_mean, ROWS * KEPT),
         (picked_then_masked, ROWS * KEPT),
+        (picked_and_masked_by_a_product, ROWS * KEPT),
+        (chosen, ROWS * KEPT),
+        (normaliser_less_scores, ROWS * KEPT),
+        (last_of_all, ROWS),
         (indexed, ROWS * KEPT),
         (last_position, ROWS),
     ],
@@ -111,11 +145,20 @@ def of_each_action() -> torch.Tensor:
 def test_few_rows_are_used(act: Callable[[], torch.Tensor], used: int) -> None:
     (found,) = partly_used(recorded(act), 0.5)
     assert (found.rows, found.columns, found.used) == (ROWS * LENGTH, WORDS, used)
-    assert (found.taken is not None) == (act in (picked_then_masked, indexed))
+    assert (found.taken is not None) == (act in (picked_then_masked, indexed, normaliser_less_scores))
 
 
 @pytest.mark.parametrize(
-    "act", [all_count, selected_before, accuracy_reads_all, taken_apart, one_after_the_other, of_each_action]
+    "act",
+    [
+        all_count,
+        selected_before,
+        added_to_its_input,
+        accuracy_reads_all,
+        taken_apart,
+        one_after_the_other,
+        of_each_action,
+    ],
 )
 def test_all_rows_are_used(act: Callable[[], torch.Tensor]) -> None:
     assert list(partly_used(recorded(act), 0.5)) == []

@@ -53,6 +53,18 @@ def best_of_all() -> Any:
     return X.sort(1, descending=True).indices.unbind(-1)[0] * 2
 
 
+def turned_round() -> Any:
+    return X.argsort(1).flip(-1)[:, :5]
+
+
+def put_in_order_first() -> Any:
+    return X.gather(1, X.argsort(1, descending=True))[:, :5]
+
+
+def rows_put_in_order() -> Any:
+    return X.t()[X[0].argsort()][:5]
+
+
 def every_other() -> Any:
     return X.sort(1).values.reshape(4, 32, 2)[:, :, 0]
 
@@ -98,6 +110,9 @@ def nothing() -> Any:
         (through_views, (1, 64, 5, False)),
         (first_piece, (1, 64, 6, True)),
         (best_of_all, (1, 64, 1, True)),
+        (turned_round, (1, 64, 5, True)),
+        (put_in_order_first, (1, 64, 5, True)),
+        (rows_put_in_order, (0, 64, 5, False)),
         (second_smallest_row, (0, 64, 2, False)),
     ],
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from warpline.rulekit.graph.evaluate import Evaluation, cuts
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, gelu, gelu_tanh, sigmoid, softplus
+from warpline.rulekit.graph.softmax import written_softmaxes
 
 #: From where the functions are curved to where they are straight, none of them at a knot.
 SAMPLES: Numbers = (-6.1, -3.3, -2.2, -1.1, -0.4, 0.3, 0.9, 1.7, 2.6, 3.4, 6.3)
@@ -40,7 +41,25 @@ _NO_CALL = "torch has no call for this approximation of GELU"
 def activations(graph: Graph) -> list[Match]:
     """The activations that a step computes op by op. Overlapping matches: only the largest."""
     found = (_at(graph, node) for node in candidates(graph, POINTWISE))
-    return largest(match for match in found if match is not None)
+    return largest([*(match for match in found if match is not None), *_softmaxes(graph)])
+
+
+def _softmaxes(graph: Graph) -> Iterator[Match]:
+    for softmax, logarithm in written_softmaxes(graph):
+        if is_written_out(graph, softmax.nodes) and not _is_read_within(graph, softmax.nodes):
+            kind = "The logarithm of a softmax" if logarithm else "Softmax"
+            call = "F.log_softmax" if logarithm else "F.softmax"
+            yield Match(kind, call, softmax.nodes, softmax.nodes[-1])
+
+
+def _is_read_within(graph: Graph, nodes: Sequence[Node]) -> bool:
+    """Whether other operators read what a formula makes on its way: that has to be made all the same."""
+    made = (value for node in nodes if node is not nodes[-1] for value in node.outputs)
+    return any(
+        reader not in nodes and value not in reader.outputs
+        for value in made
+        for reader in graph.consumers.get(value, ())
+    )
 
 
 def _at(graph: Graph, result: Node) -> Match | None:

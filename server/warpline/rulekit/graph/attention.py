@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
 from warpline.rulekit.graph.match import Match, is_written_out, largest
-from warpline.rulekit.graph.softmax import Softmax, few_of_each, single_softmaxes, softmaxes
+from warpline.rulekit.graph.softmax import Softmax, few_of_each, quotients, single_softmaxes, softmaxes
 from warpline.wire.dataflow import LIBRARY, MODULE
 
 #: In inference mode composite operators are recorded as they were called: `einsum` is no `bmm` then.
@@ -18,6 +18,8 @@ _ON_SCORES = frozenset({
     "maximum", "minimum", "copy", "index_put",
 })  # fmt: skip
 _MASKS = frozenset({"masked_fill", "where", "tril", "index_put", "add", "sub"})
+#: What takes out exponentials.
+_LEAVES_OUT = frozenset({"mul", "masked_fill", "where"})
 #: And to weights: dropout, also made of a mask, or a mask again.
 _ON_WEIGHTS = frozenset({"dropout", "native_dropout", "mul", "div", "masked_fill", "nan_to_num", "where"})
 #: Operators on each side of the softmax that are looked through.
@@ -69,11 +71,37 @@ def _all(graph: Graph, found: Iterable[Softmax] | None = None) -> Iterator[tuple
             call = "F.scaled_dot_product_attention"
             weights = after[-2].outputs[0] if len(after) > 1 else softmax.output
             yield Match("Attention", call, nodes, after[-1], words=_words(before, after)), weights
+    if found is None:
+        yield from _divided(graph)
 
 
-def _words(before: list[Node], after: list[Node]) -> tuple[str, ...]:
-    """What the fused call is tried with: a mask or bias as a tensor, dropout of the weights."""
-    masked = any(node.name in _MASKS for node in before)
+def _divided(graph: Graph) -> Iterator[tuple[Match, int]]:
+    """Attention by exponentials that are divided by their sum, before they are multiplied with the values or
+    after, perhaps with some of them left out."""
+    for softmax, division in quotients(graph):
+        before = _scores(graph, softmax.input)
+        late = graph.origin(division.inputs[0], MOVED) != softmax.output
+        value = softmax.output if late else division.outputs[0]
+        after = _weighted(graph, value, softmax.size) if before is not None else None
+        if before is None or after is None:
+            continue
+        nodes = tuple(sorted({*before, *softmax.nodes, *after}, key=lambda node: node.index))
+        if not late or after[-1] is graph.producer.get(graph.origin(division.inputs[0], MOVED)):
+            left_out = any(node.name in _LEAVES_OUT for node in softmax.nodes)
+            words = _words([node for node in before if not _centres(graph, node)], after, left_out)
+            yield Match("Attention", "F.scaled_dot_product_attention", nodes, nodes[-1], words=words), value
+
+
+def _centres(graph: Graph, node: Node) -> bool:
+    """Whether it takes each row's largest score off, as a softmax does itself."""
+    largest_one = graph.producer.get(graph.origin(node.inputs[-1], frozenset({"detach"})))
+    return node.name == "sub" and largest_one is not None and largest_one.name in ("amax", "max")
+
+
+def _words(before: list[Node], after: list[Node], left_out: bool = False) -> tuple[str, ...]:
+    """What the fused call is tried with: a mask or bias as a tensor, dropout of the weights. ``left_out``: a
+    mask takes out exponentials."""
+    masked = left_out or any(node.name in _MASKS for node in before)
     dropped = any("dropout" in node.name for node in after)
     return (*(("mask",) if masked else ()), *(("dropout",) if dropped else ()))
 

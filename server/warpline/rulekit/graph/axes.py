@@ -44,8 +44,12 @@ def regrouped(axes: Axes, shape: Sequence[int], size: Callable[[int], int]) -> A
 
 
 def summed(first: Axes, second: Axes) -> tuple[int, ...] | None:
-    """The dimensions that a batched product of two views of tensors of one shape sums over, where it takes
-    each row by the row of the same place; else None."""
+    """The dimensions that a product of two views of tensors of one shape sums over, where it takes each row
+    by the row of the same place; else None. The product may be of a batch, of matrices or of vectors."""
+    if len(first) == len(second) == 1:
+        first, second = ((), *first), (*second, ())
+    if len(first) == len(second) == 2:
+        first, second = ((), *first), ((), *second)
     if len(first) != 3 or len(second) != 3 or first[1] or second[2]:
         return None
     return first[2] if first[0] == second[0] and first[2] == second[1] and first[2] else None

@@ -28,6 +28,9 @@ _SAME_LAYOUT = POINTWISE | {
     "linear", "_fused_rms_norm", "rms_norm", "detach", "alias", "silu", "gelu", "relu",
 }  # fmt: skip
 _LINEAR = frozenset({"mm", "addmm"})
+_PRODUCTS = _LINEAR | {"bmm", "baddbmm", "matmul"}
+#: These copy what they are given, whatever its layout.
+_JOINING = frozenset({"cat", "stack"})
 _RESHAPING = frozenset({"view", "_unsafe_view", "reshape"})
 #: Types that hold every number of another one, so that a cast there and back changes nothing.
 _WIDER = {
@@ -159,11 +162,14 @@ def _read_in_any_layout(graph: Graph, node: Node) -> str:
     readers = list(_cast_readers(graph, node.outputs[0]))
     order = _order(graph, node)
     last = order is not None and order[-1] == len(order) - 1
+    # A product takes a matrix transposed.
+    transposed = order is not None and order[:-2] == tuple(range(len(order) - 2))
     rest = [
         reader
         for reader in readers
         if not (
-            reader.name in POINTWISE | REDUCTIONS
+            reader.name in POINTWISE | REDUCTIONS | _JOINING
+            or (reader.name in _PRODUCTS and transposed)
             or (reader.name in _CONVOLUTIONS and len(graph.shape(node.outputs[0])) >= _IMAGES)
             or (_ATTENTION in reader.name and last)
         )
@@ -200,6 +206,8 @@ def _reduces(node: Node, rank: int) -> set[int]:
 def _cast_readers(graph: Graph, value: int) -> Iterator[Node]:
     """What reads a value or a cast of it (autocast's too), which keeps the layout."""
     for reader in graph.consumers.get(value, ()):
+        if value in reader.outputs and reader.name in VIEWS:
+            continue  # a view that is the tensor itself
         if reader.name in _CASTS and reader.outputs and "memory_format" not in reader.named:
             yield from _cast_readers(graph, reader.outputs[0])
         else:

@@ -29,13 +29,16 @@ ON_ERRORS = frozenset(
 )
 _ENTROPY = "Binary cross entropy"
 _GUARDED = frozenset({"add", "clamp", "clamp_min"})
-_LOGARITHMS = frozenset({"log", "log1p", "log2", "log_sigmoid_forward", "softplus", "xlogy"})
+_LOGARITHMS = frozenset({"log", "log1p", "log_sigmoid_forward", "logaddexp", "softplus", "xlogy"})
 #: Operators between an error and its sum, or between scores and a loss, that are followed.
 FAR = 12
 #: Where a smooth error becomes linear, at most: the samples' errors go up to 2.8.
 MOST_BETA = 2.5
 
 Error = Callable[[float, float], float]
+#: Kind, call and operators.
+_Found = tuple[str, str, tuple[Node, ...]]
+_NO_MASK: Mapping[int, Numbers] = {}
 
 
 def errors(graph: Graph) -> Iterator[Match]:
@@ -48,8 +51,7 @@ def errors(graph: Graph) -> Iterator[Match]:
             if not is_written_out(graph, nodes) or _rooted(tail):
                 continue
             if any(len(one.inputs) > 1 for one in tail):  # weights or masks stay, and with them the sum
-                call = f'{call}(..., reduction="none")' if call and "(" not in call else call
-                yield Match(kind, call, nodes, node)
+                yield Match(kind, _of_each(call), nodes, node)
             else:
                 yield Match(kind, call, nodes, nodes[-1])
 
@@ -81,53 +83,67 @@ def added_up(graph: Graph, node: Node) -> tuple[Node, ...] | None:
     return None
 
 
-def _error(graph: Graph, result: Node) -> tuple[str, str, tuple[Node, ...]] | None:
+def _error(graph: Graph, result: Node) -> _Found | None:
     """Kind and call of the error that ``result`` is, and its operators."""
-    size = graph.size(result.outputs[0])
-    reached = leaves(graph, result.outputs[0], constants=True)
-    everything = reached[result.outputs[0]]
+    plain = leaves(graph, result.outputs[0])
+    for reached in (plain, leaves(graph, result.outputs[0], constants=True)):
+        if reached == plain and reached is not plain:
+            break  # else a tensor filled with one number may be one of the two
+        for way in (_between, _masked, _factored):
+            found = [
+                one
+                for first, second, factor in _pairs(graph, result, reached)
+                if (one := way(graph, result, first, second, factor)) is not None
+            ]
+            if found:
+                return max(found, key=lambda one: len(one[2]))
+    return None
+
+
+def _pairs(
+    graph: Graph, result: Node, reached: Mapping[int, frozenset[int]]
+) -> Iterator[tuple[int, int, int | None]]:
+    """Two tensors that ``result`` is made of, and a third that it may be made of, too; and nothing else."""
+    size, everything = graph.size(result.outputs[0]), reached[result.outputs[0]]
     given = [value for value in reached if graph.size(value) == size and reached[value]]
-    best: tuple[str, str, tuple[Node, ...]] | None = None
-    for first in given:
-        for second in given:
-            # Two tensors that the formula is made of, and nothing else.
-            if reached[first] & reached[second] or reached[first] | reached[second] != everything:
-                continue
-            found = _between(graph, result, first, second)
-            if found is not None and (best is None or len(found[2]) > len(best[2])):
-                best = found
-    return best or _factored(graph, result, reached, given)
-
-
-def _factored(
-    graph: Graph, result: Node, reached: Mapping[int, frozenset[int]], given: Sequence[int]
-) -> tuple[str, str, tuple[Node, ...]] | None:
-    """Binary cross entropy in which what is there has a factor of its own: a number, or a tensor."""
-    made = (graph.producer.get(value) for value in reached)
-    if not any(node is not None and node.name in _LOGARITHMS for node in made):
-        return None
-    best: tuple[Node, ...] = ()
     for first, second in itertools.permutations(given, 2):
+        rest = everything - reached[first] - reached[second]
         if reached[first] & reached[second]:
             continue
-        rest = reached[result.outputs[0]] - reached[first] - reached[second]
-        factor = next((value for value in reached if reached[value] == rest), None)
-        if rest and factor is None:
-            continue
-        targets = _targets(graph, second)
-        samples = {
-            first: FIRST,
-            second: targets,
-            **({factor: FACTORS} if factor is not None and rest else {}),
-        }
-        evaluation = Evaluation(graph, samples)
-        numbers = evaluation.of(result.outputs[0])
-        found = numbers is not None and _weighs(numbers, targets, bool(rest))
-        if found and len(evaluation.nodes) > len(best):
-            best = tuple(evaluation.nodes)
-    if len(best) < 2:
+        factor = next((value for value in reached if rest and reached[value] == rest), None)
+        if not rest or factor is not None:
+            yield first, second, factor
+
+
+def _factored(graph: Graph, result: Node, first: int, second: int, factor: int | None) -> _Found | None:
+    """Binary cross entropy in which what is there has a factor of its own: a number, or a tensor."""
+    targets = _targets(graph, second)
+    factors = {factor: FACTORS} if factor is not None else {}
+    evaluation = Evaluation(graph, {first: FIRST, second: targets, **factors})
+    numbers = evaluation.of(result.outputs[0])
+    nodes = tuple(evaluation.nodes)
+    if numbers is None or len(nodes) < 2 or not any(node.name in _LOGARITHMS for node in nodes):
         return None
-    return _ENTROPY, "F.binary_cross_entropy_with_logits(..., pos_weight=...)", best
+    if not _weighs(numbers, targets, factor is not None):
+        return None
+    return _ENTROPY, "F.binary_cross_entropy_with_logits(..., pos_weight=...)", nodes
+
+
+def _masked(graph: Graph, result: Node, first: int, second: int, factor: int | None) -> _Found | None:
+    """An error that is taken of what a mask leaves: it is the error where that is one, and nothing where it
+    is zero. A mask that is laid over a whole error stays beside it."""
+    if factor is None or factor in map(graph.origin, result.inputs):
+        return None
+    none = Evaluation(graph, {first: FIRST, second: SECOND, factor: (0.0,) * len(FIRST)})
+    if none.of(result.outputs[0]) != (0.0,) * len(FIRST):
+        return None
+    found = _between(graph, result, first, second, None, {factor: (1.0,) * len(FIRST)})
+    return found and (found[0], _of_each(found[1]), found[2])
+
+
+def _of_each(call: str) -> str:
+    """The call of an error that is not added up."""
+    return f'{call}(..., reduction="none")' if call and "(" not in call else call
 
 
 def _targets(graph: Graph, value: int) -> Numbers:
@@ -156,10 +172,20 @@ def _weighs(numbers: Numbers, targets: Numbers, factored: bool) -> bool:
     return all(abs(n - w) <= TOLERANCE * max(abs(w), size) for n, w in zip(numbers, wanted, strict=True))
 
 
-def _between(graph: Graph, result: Node, first: int, second: int) -> tuple[str, str, tuple[Node, ...]] | None:
+def _between(
+    graph: Graph,
+    result: Node,
+    first: int,
+    second: int,
+    factor: int | None,
+    mask: Mapping[int, Numbers] = _NO_MASK,
+) -> _Found | None:
+    """An error between two tensors, and of nothing else."""
+    if factor is not None:
+        return None
     targets = _targets(graph, second)
     for samples in (FIRST, PROBABILITIES):
-        evaluation = Evaluation(graph, {first: samples, second: targets})
+        evaluation = Evaluation(graph, {first: samples, second: targets, **mask})
         numbers = evaluation.of(result.outputs[0])
         nodes = tuple(evaluation.nodes)
         if numbers is None or len(nodes) < 2:

@@ -20,6 +20,8 @@ SAME = frozenset({
 MOVED = frozenset({
     "transpose", "t", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "numpy_T", "mT",
 })  # fmt: skip
+#: What the natural logarithm is multiplied by.
+_LOGARITHMS = {"log2": 1 / math.log(2), "log10": 1 / math.log(10)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,9 @@ class Node:
 class Graph:
     """``producer``: the operator that made a value, absent for what was there before the step.
 
-    A batched product of rows, as ``einsum("bd,bd->b", x, y)`` is one, is two nodes: the ``mul`` and the
-    ``sum`` that it could be written as. A permutation that only moves dimensions of size 1 is a ``view``, and
-    a number that is made a tensor a ``scalar_tensor``.
+    A product of rows, as ``einsum("bd,bd->b", x, y)`` is one, or of whole tensors, is two nodes: the ``mul``
+    and the ``sum`` that it could be written as. So is a logarithm to another base than e. A permutation that
+    only moves dimensions of size 1 is a ``view``, and a number that is made a tensor a ``scalar_tensor``.
     """
 
     def __init__(self, flow: Dataflow) -> None:
@@ -97,11 +99,21 @@ class Graph:
         inputs = node.inputs
         if node.name == "_to_copy" and not inputs and node.arguments:
             return [replace(node, name="scalar_tensor", named={})]  # vmap makes tensors of numbers
+        if node.name == "_to_copy" and node.named.get("memory_format") and not node.named.get("device"):
+            same = self.dtype(inputs[0]) == self.dtype(node.outputs[0])
+            return [replace(node, name="clone") if same else node]
         if node.name in MOVED and len(inputs) == 1 and len(node.outputs) == 1:
             axes = self._moved(axes_of(self.shape(inputs[0])), node)
             kept = [dim for group in axes or ((-1,),) for dim in group]
             return [replace(node, name="view")] if kept == sorted(kept) and -1 not in kept else [node]
-        if node.name != "bmm" or len(inputs) != 2 or len(node.outputs) != 1:
+        if node.name in _LOGARITHMS and len(inputs) == 1 and len(node.outputs) == 1:
+            natural = self.values
+            self._like.append(node.outputs[0])
+            return [
+                replace(node, name="log", outputs=(natural,)),
+                replace(node, name="mul", arguments=(Ref(natural), _LOGARITHMS[node.name])),
+            ]
+        if node.name not in ("bmm", "mm", "dot") or len(inputs) != 2 or len(node.outputs) != 1:
             return [node]
         (first, of_first), (second, of_second) = map(self._axes, inputs)
         dims = summed(of_first, of_second)

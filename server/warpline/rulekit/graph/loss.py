@@ -9,25 +9,32 @@ from warpline.rulekit.graph.evaluate import CONSTANTS, Evaluation, dims_of, only
 from warpline.rulekit.graph.graph import MOVED, Graph, Node
 from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE
-from warpline.rulekit.graph.softmax import few_of_each, log_softmaxes, log_sum_exps, softmaxes
+from warpline.rulekit.graph.softmax import (
+    DIVISIONS,
+    PADDINGS,
+    exponentials,
+    few_of_each,
+    log_softmaxes,
+    log_sum_exps,
+    softmaxes,
+)
 
 _CHOICES = frozenset(
     {"gather", "index", "select", "masked_select", "index_select", "take_along_dim", "nll_loss_forward"}
 )
 _PICKS = frozenset({"gather", "index", "take_along_dim"})
-_CHOSEN = frozenset({"scatter", "one_hot", "eq", "index_put", "scatter_add"})
+#: What makes a vector of a class, and how many tensors it is given: `eq` compares with all classes.
+_OF_CLASSES = {"scatter": 1, "one_hot": 1, "eq": 2, "ne": 2, "index_put": 1, "scatter_add": 1}
+_CHOSEN = frozenset(_OF_CLASSES)
+#: What takes the numbers of the classes and leaves out all others.
+_LEAVES_OUT = frozenset({"mul", "where", "masked_fill"})
 _LOOK_UPS = frozenset({"index", "index_select", "embedding"})
-#: What keeps a number away from zero.
-_PADDINGS = frozenset({"add", "clamp", "clamp_min"})
-_QUOTIENTS = frozenset({"div", "true_divide"})
 _SCALES = frozenset({"mul", "div", "true_divide"})
 _LARGEST = frozenset({"amax", "max"})
 _CUT = frozenset({"detach"})
 #: Where the class is at a fixed distance, as a second view's is, it is read off a diagonal.
 _DIAGONALS = frozenset({"diagonal", "diagonal_copy"})
 _SELECTIONS = _CHOICES | _DIAGONALS
-#: What takes the exponentials of some classes out of a sum.
-_LEFT_OUT = frozenset({"mul", "masked_fill", "where", "masked_select", "index"})
 #: The finding where a sum may leave the picked exponential out, as decoupled losses do, or weigh some.
 _SHARE = "The logarithm of a share of exponentials"
 _ONLY_IF = (
@@ -177,24 +184,24 @@ def _of_totals(graph: Graph) -> Iterator[Match]:
     """Logarithms of one exponential divided by the sum of all that a mask leaves: a cross entropy where each
     row's sum is of the very tensor that its exponential was picked from."""
     for total in candidates(graph, frozenset({"sum"})):
-        exponentials = _exponentials(graph, total.inputs[0])
-        made = {value for node in exponentials for value in node.outputs}
+        weights = exponentials(graph, total.inputs[0])
+        made = {value for node in weights for value in node.outputs}
         users = [user for user, _ in graph.uses(total.outputs[0])] if made else []
-        padded = [user for user in users if user.name in _PADDINGS and only_guards(user)]
+        padded = [user for user in users if user.name in PADDINGS and only_guards(user)]
         for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0]))]:
-            if user.name not in _QUOTIENTS or len(user.inputs) < 2:
+            if user.name not in DIVISIONS or len(user.inputs) < 2:
                 continue
             picks = _selections(graph, user.inputs[0], made) or _of_scores_picked(
-                graph, user.inputs[0], exponentials[0]
+                graph, user.inputs[0], weights[0]
             )
             if not picks:
                 continue
             logarithm = _logarithm_of(graph, user)
             tail = added_up(graph, logarithm[-1]) if logarithm else None
-            nodes = (*exponentials, total, *padded, *picks, user, *(logarithm or ()), *(tail or ()))
+            nodes = (*weights, total, *padded, *picks, user, *(logarithm or ()), *(tail or ()))
             if tail and is_written_out(graph, nodes):
                 same = _of_its_row(graph, total, picks)
-                whole = _LEFT_OUT_OF_IT if len(exponentials) > 1 else ""
+                whole = _LEFT_OUT_OF_IT if len(weights) > 1 else ""
                 kind, reason = ("Cross entropy", whole) if same else (_SHARE, _ONLY_IF)
                 yield Match(kind, "F.cross_entropy", nodes, nodes[-1], reason, words=("by_hand",))
                 break
@@ -204,10 +211,10 @@ def _of_masked_sums(graph: Graph) -> Iterator[Match]:
     """Cross entropies as the scores less the logarithm of a sum of the exponentials that a mask leaves. A
     class is picked of the scores, or of the difference."""
     for total in candidates(graph, frozenset({"sum"})):
-        exponentials = _exponentials(graph, total.inputs[0])
-        logarithm = _logarithm_of(graph, total) if len(exponentials) > 1 else None
+        weights = exponentials(graph, total.inputs[0])
+        logarithm = _logarithm_of(graph, total) if len(weights) > 1 else None
         for difference, _ in graph.uses(logarithm[-1].outputs[0]) if logarithm else ():
-            scores = graph.origin(exponentials[0].inputs[0])
+            scores = graph.origin(weights[0].inputs[0])
             if difference.name != "sub":
                 continue
             if graph.origin(difference.inputs[0]) == scores:
@@ -216,7 +223,7 @@ def _of_masked_sums(graph: Graph) -> Iterator[Match]:
             else:
                 pick, last = _picked(graph, difference, scores), difference
             tail = added_up(graph, last) if pick is not None and last is not None else None
-            nodes = (*exponentials, total, *(logarithm or ()), difference, *([pick] if pick else ()))
+            nodes = (*weights, total, *(logarithm or ()), difference, *([pick] if pick else ()))
             if tail and is_written_out(graph, (*nodes, *tail)):
                 whole = tuple(dict.fromkeys((*nodes, *tail)))
                 yield Match(_SHARE, "F.cross_entropy", whole, whole[-1], _ONLY_IF, words=("by_hand",))
@@ -270,29 +277,13 @@ def _of_scores_picked(graph: Graph, value: int, exponential: Node) -> list[Node]
     return [*picks, node] if picks else []
 
 
-def _exponentials(graph: Graph, value: int) -> list[Node]:
-    """The operators that made exponentials and took some of them out; empty where ``value`` is no such."""
-    nodes: list[Node] = []
-    given: tuple[int, ...] = (value,)
-    for _ in range(FAR):
-        made = (graph.producer.get(graph.origin(one)) for one in given)
-        node = next((one for one in made if one is not None and one.name in _LEFT_OUT | {"exp"}), None)
-        if node is None:
-            return []
-        nodes.insert(0, node)
-        if node.name == "exp":
-            return nodes
-        given = node.inputs
-    return []
-
-
 def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
     """The operators from a picked probability to its logarithm, perhaps kept away from zero; else None."""
     nodes: list[Node] = []
     value = pick.outputs[0]
     for _ in range(3):
         users = [node for node, _ in graph.uses(value)]
-        if len(users) != 1 or users[0].name not in _PADDINGS | {"log"}:
+        if len(users) != 1 or users[0].name not in PADDINGS | {"log"}:
             return None
         if users[0].name != "log" and not only_guards(users[0]):  # a mixture of two probabilities, say
             return None
@@ -321,11 +312,11 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
     for _ in range(4 * FAR):
         if not waiting:
             break
-        for node, _ in graph.uses(waiting.pop(0)):
+        for node, read in graph.uses(waiting.pop(0)):
             if node in found or node.name not in SUMS | _SELECTIONS | ON_ERRORS:
                 continue
             found[node] = None
-            made = _class_vector(graph, node.inputs) if node.name == "mul" else []
+            made = _class_vectors(graph, node, read) if node.name in _LEAVES_OUT else []
             found.update(dict.fromkeys(made))
             picked |= node.name in _SELECTIONS or bool(made)
             if graph.size(node.outputs[0]) == 1:
@@ -336,6 +327,19 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
     return ordered if picked and ended else None
 
 
+def _class_vectors(graph: Graph, node: Node, read: int) -> list[Node]:
+    """The operators that made the class numbers by which ``node`` weighs what it reads, or chooses of it.
+    Empty where it takes more of the other classes, or one number for each row, as a mask has."""
+    size = graph.size(node.outputs[0])
+    made = _class_vector(graph, [one for one in node.inputs if graph.size(one) == size])
+    chosen = next((one for one in made if one.name in _CHOSEN), None)
+    if chosen is None:
+        return made
+    hot = (0.0, 1.0) if chosen.name == "ne" else (1.0, 0.0)
+    taken = Evaluation(graph, {read: (1.0, 1.0), chosen.outputs[0]: hot}).of(node.outputs[0])
+    return made if taken is None or abs(taken[0]) > abs(taken[1]) else []
+
+
 def _class_vector(graph: Graph, factors: Sequence[int]) -> list[Node]:
     """The operators that made one of the factors of class numbers: a one-hot vector, smoothed or not."""
     paths: list[tuple[int, list[Node]]] = [(value, []) for value in factors]
@@ -344,9 +348,11 @@ def _class_vector(graph: Graph, factors: Sequence[int]) -> list[Node]:
             break
         value, nodes = paths.pop(0)
         before = graph.producer.get(graph.origin(value, MOVED))
-        if before is not None and before.name in _CHOSEN:
+        if before is not None and before.name in _CHOSEN and len(before.inputs) >= _OF_CLASSES[before.name]:
             filled = graph.producer.get(graph.origin(before.inputs[0])) if before.inputs else None
             return [*nodes, before, *([filled] if filled is not None and filled.name in CONSTANTS else [])]
+        if before is not None and before.name == "eye":
+            return [*nodes, before]
         if before is not None and before.name in _LOOK_UPS:
             made = [graph.producer.get(graph.origin(one, MOVED)) for one in before.inputs]
             identity = [one for one in made if one is not None and one.name == "eye"]

@@ -28,16 +28,17 @@ def norms(graph: Graph) -> list[Match]:
 
 
 def _at(graph: Graph, result: Node) -> Match | None:
-    best: Match | None = None
+    best, most = None, 0  # ``most``: its operators, without those of gain and shift
     for value in cuts(graph, result.outputs[0], reductions=True):
         evaluation = Evaluation(graph, {value: SAMPLES}, reductions=True)
         numbers = evaluation.of(result.outputs[0])
-        if numbers is None or evaluation.dims is None or (best and len(evaluation.nodes) <= len(best.nodes)):
+        if numbers is None or evaluation.dims is None or len(evaluation.nodes) <= most:
             continue
         formed = form(numbers, _eps(evaluation), evaluation.entries)
         kind = _kind(graph, value, evaluation, *formed) if formed is not None else None
         if formed is None or kind is None or not is_written_out(graph, evaluation.nodes):
             continue
+        most = len(evaluation.nodes)
         nodes, last = _with_parameters(graph, tuple(evaluation.nodes), result)
         best = Match(*kind, nodes, last, formed[1], tried_over(evaluation.dims, len(evaluation.reduced)))
     return best

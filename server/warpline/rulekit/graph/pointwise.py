@@ -10,7 +10,9 @@ from typing import Any
 #: A number as small as this beside a probability only keeps the logarithm finite.
 GUARD = 1e-6
 #: Operators that do one thing on one side of a number, and another on the other side.
-_LIMITS = {"relu": (0.0,), "abs": (0.0,), "relu6": (0.0, 6.0)}
+_LIMITS = {
+    "relu": (0.0,), "abs": (0.0,), "relu6": (0.0, 6.0), "hardsigmoid": (-3.0, 3.0), "hardswish": (-3.0, 3.0),
+}  # fmt: skip
 #: The same, of their two arguments.
 _SIDES = ("maximum", "minimum", "fmax", "fmin", "gt", "ge", "lt", "le")
 _CLAMPS = ("clamp", "clamp_min", "clamp_max")
@@ -48,7 +50,6 @@ PLAIN: dict[str, Pointwise] = {
     "exp2": lambda a: 2**a,
     "expm1": math.expm1,
     "log": math.log,
-    "log2": math.log2,
     "log1p": math.log1p,
     "sqrt": math.sqrt,
     "rsqrt": lambda a: 1 / math.sqrt(a),
@@ -69,6 +70,9 @@ PLAIN: dict[str, Pointwise] = {
     "relu": lambda a: max(a, 0.0),
     "relu6": lambda a: min(max(a, 0.0), 6.0),
     "silu": lambda a: a * sigmoid(a),
+    "mish": lambda a: a * math.tanh(softplus(a)),
+    "hardsigmoid": lambda a: min(max(a + 3, 0.0), 6.0) / 6,
+    "hardswish": lambda a: a * min(max(a + 3, 0.0), 6.0) / 6,
     "maximum": max,
     "minimum": min,
     "fmax": max,
@@ -90,6 +94,7 @@ PLAIN: dict[str, Pointwise] = {
     "xlogy": _xlogy,
     "lerp": lambda a, b, weight: a + weight * (b - a),
     "hypot": math.hypot,
+    "logaddexp": lambda a, b: max(a, b) + math.log1p(math.exp(-abs(a - b))),
 }
 
 

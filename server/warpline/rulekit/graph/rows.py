@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED, SAME, Graph, Node
+from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED, SAME, Graph, Node, Ref
 from warpline.rulekit.graph.pointwise import POINTWISE
 
 #: A product of one batch is what einsum makes of one with a weight.
@@ -14,6 +14,7 @@ _PRODUCTS = frozenset({"mm", "addmm", "linear", "matmul", "bmm"})
 #: What takes some rows of a tensor. With tensors of places, the places are known where they are taken.
 _BY_PLACES = frozenset({"index", "gather", "index_select", "masked_select", "take_along_dim"})
 _PIECES = frozenset({"slice", "select", "narrow"})
+_PARTED = frozenset({"unbind", "split", "split_with_sizes", "chunk", "tensor_split"})
 #: What makes of each row its own result.
 _ROW_BY_ROW = POINTWISE | {
     "_log_softmax", "log_softmax", "_softmax", "softmax", "argmax", "amax", "max", "logsumexp", "sum", "topk",
@@ -59,6 +60,7 @@ class _Uses:
         self.nodes: dict[Node, None] = {}
         self.taken: Node | None = None
         self._waiting: set[int] = set()
+        self._counted: set[Node] = set()
         self._losses = losses
         self.unscored = {one.value: one for one in graph.flow.unscored}
 
@@ -84,6 +86,9 @@ class _Uses:
         return used
 
     def _by(self, node: Node, value: int, rows: int, far: int) -> int:
+        if node in self._counted:  # what comes of the rows meets again
+            return 0
+        self._counted.add(node)
         if not far or not node.outputs or node.named.get("device") is not None:
             return rows
         if node.name in _LOSSES:
@@ -96,15 +101,34 @@ class _Uses:
         if node.name in _ROW_BY_ROW and size % rows == 0 and self._keeps_rows(node, value, rows):
             masked = [self.unscored[one] for one in node.inputs if one in self.unscored and one != value]
             if masked and size == rows:
-                return rows - min(masked[0].unscored, rows)
-            if all(one == value or self._is_same_for_rows(one) for one in node.inputs):
+                left_out = min(masked[0].unscored, rows)
+                return left_out if self._takes_the_unmasked(node, value) else rows - left_out
+            if all(one == value or self._is_small(one, rows) for one in node.inputs):
                 self.nodes[node] = None
                 return self.of(result, rows, far - 1)
+        if node.name in _PARTED:
+            return self._parted(node, value, rows, far)
         return rows
 
-    def _is_same_for_rows(self, value: int) -> bool:
-        """Whether it is one number, or a bias with one for each column."""
-        return self.graph.size(value) == 1 or self.graph.shape(value) == (self.columns,)
+    def _is_small(self, value: int, rows: int) -> bool:
+        """Whether it has at most a number for each row, or is a bias with one for each column. What has all
+        of both may be another layer's result, as where a block adds to its input: that needs all rows."""
+        return self.graph.size(value) <= rows or self.graph.shape(value) == (self.columns,)
+
+    def _takes_the_unmasked(self, node: Node, value: int) -> bool:
+        """Whether ``value`` stays where a mask is false."""
+        at = {"where": 2, "masked_fill": 0}.get(node.name)
+        return at is not None and node.arguments[at] == Ref(value)
+
+    def _parted(self, node: Node, value: int, rows: int, far: int) -> int:
+        """The rows that something uses of what takes a tensor apart into pieces of whole rows."""
+        along, shape = node.argument(1 if node.name == "unbind" else 2, "dim", 0), self.graph.shape(value)
+        if not isinstance(along, int) or along % len(shape) == len(shape) - 1 or shape[-1] != self.columns:
+            return rows
+        self.nodes[node] = None
+        read = [one for one in node.outputs if self.graph.consumers.get(one)]
+        sizes = [self.graph.size(one) // self.columns for one in read]
+        return sum(self.of(one, size, far - 1) or size for one, size in zip(read, sizes, strict=True))
 
     def _keeps_rows(self, node: Node, value: int, rows: int) -> bool:
         """Whether the result has the sizes of ``value``, or those but for its columns."""

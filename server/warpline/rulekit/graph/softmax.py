@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from warpline.rulekit.graph.evaluate import Evaluation, cuts, only_guards
-from warpline.rulekit.graph.graph import Graph, Node, Ref
+from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
 from warpline.rulekit.graph.match import PER_SITE, candidates
 from warpline.rulekit.graph.norm import SAMPLES, TOLERANCE
 
@@ -18,6 +18,12 @@ _LOGARITHMS = frozenset({"_log_softmax", "log_softmax"})
 _QUOTIENTS = frozenset({"div", "true_divide", "mul", "exp"})
 _DIFFERENCES = frozenset({"sub", "log"})
 _NORMALISERS = frozenset({"add", "log", "logsumexp"})
+#: What keeps a number away from zero.
+PADDINGS = frozenset({"add", "clamp", "clamp_min"})
+DIVISIONS = frozenset({"div", "true_divide"})
+#: What takes some exponentials out of a sum.
+_LEFT_OUT = frozenset({"mul", "masked_fill", "where", "masked_select", "index"})
+_FAR = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,21 @@ def log_sum_exps(graph: Graph) -> Iterator[Softmax]:
                 break
 
 
+def quotients(graph: Graph) -> Iterator[tuple[Softmax, Node]]:
+    """Exponentials, some of them perhaps taken out, that are divided by their sum, with what divides. The
+    exponentials may go through a product before: then that is the ``output``."""
+    for total in candidates(graph, frozenset({"sum"})):
+        weights = exponentials(graph, total.inputs[0])
+        whole = graph.origin(total.inputs[0], MOVED)
+        users = [user for user, _ in graph.uses(total.outputs[0], MOVED)] if weights else []
+        padded = [user for user in users if user.name in PADDINGS and only_guards(user)]
+        for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0], MOVED))]:
+            if user.name in DIVISIONS and len(user.inputs) == 2:
+                size = graph.size(whole) // max(1, graph.size(total.outputs[0]))
+                nodes = (*weights, total, *padded, user)
+                yield Softmax(weights[0].inputs[0], whole, size, nodes), user
+
+
 def few_of_each(found: Iterable[Softmax]) -> Iterator[Softmax]:
     """At most ``PER_SITE`` softmaxes of each place that calls one."""
     seen: collections.Counter[int] = collections.Counter()
@@ -68,6 +89,29 @@ def few_of_each(found: Iterable[Softmax]) -> Iterator[Softmax]:
         seen[site] += 1
         if seen[site] <= PER_SITE:
             yield softmax
+
+
+def exponentials(graph: Graph, value: int) -> list[Node]:
+    """The operators that made exponentials and took some of them out; empty where ``value`` is no such."""
+    nodes: list[Node] = []
+    given: tuple[int, ...] = (value,)
+    for _ in range(_FAR):
+        made = (graph.producer.get(graph.origin(one)) for one in given)
+        node = next((one for one in made if one is not None and one.name in _LEFT_OUT | {"exp"}), None)
+        if node is None:
+            return []
+        nodes.insert(0, node)
+        if node.name == "exp":
+            return nodes
+        given = node.inputs
+    return []
+
+
+def written_softmaxes(graph: Graph) -> Iterator[tuple[Softmax, bool]]:
+    """Every softmax that is made of more operators than one, and whether it is the logarithm of one."""
+    for names, logarithm in ((_QUOTIENTS, False), (_DIFFERENCES, True)):
+        for softmax in _written(graph, names, logarithm):
+            yield softmax, logarithm
 
 
 def _operators(graph: Graph, names: frozenset[str]) -> Iterator[Softmax]:

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warpline.rulekit.graph.axes import Axes, axes_of, moved, regrouped
-from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
+from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node, Ref
 from warpline.wire.dataflow import DIRECT
 from warpline.wire.probing import SORTS
 
 #: What gives one piece of a tensor, and all of them.
 _ONE_PIECE = frozenset({"select", "slice", "narrow"})
 _PIECES = frozenset({"unbind", "split", "split_with_sizes", "chunk", "tensor_split"})
+#: What puts a tensor into an order: the positions of its dimension and of the order.
+_ORDERED = {"gather": (1, 2), "index_select": (1, 2), "take_along_dim": (2, 1)}
+_OTHER = {"start": "end", "end": "start", "all": "all"}
 #: Share of the entries up to which a sort is reported: chosen, not fitted.
 MOST_READ = 0.25
 
@@ -56,7 +59,12 @@ def _read_of(graph: Graph, value: int, dim: int) -> Iterator[tuple[str, int]]:
     where it is no slice along ``dim``."""
     for reader in graph.consumers.get(value, ()):
         size = graph.shape(value)[dim]
-        if reader.inputs != (value,) or not reader.outputs:
+        if (ordered := _ordered(graph, reader, value, dim)) is not None:
+            yield from _read_of(graph, reader.outputs[0], ordered)
+        elif reader.name == "flip" and dim in _dims(reader, len(graph.shape(value))):
+            for end, count in _read_of(graph, reader.outputs[0], dim):
+                yield _OTHER[end], count
+        elif reader.inputs != (value,) or not reader.outputs:
             yield "all", size
         elif reader.name in _PIECES:
             yield from _pieces(graph, reader, dim, size)
@@ -66,6 +74,24 @@ def _read_of(graph: Graph, value: int, dim: int) -> Iterator[tuple[str, int]]:
             yield from _read_of(graph, reader.outputs[0], kept)
         else:
             yield "all", size
+
+
+def _ordered(graph: Graph, reader: Node, value: int, dim: int) -> int | None:
+    """The dimension of what a tensor becomes that is put into the order ``value``; None for another use."""
+    if reader.name == "index" and isinstance(places := reader.arguments[1], tuple):
+        alone = [at for at, one in enumerate(places) if one is not None] if places.count(Ref(value)) else []
+        return alone[0] if len(alone) == 1 and len(graph.shape(value)) == 1 else None
+    at, order = _ORDERED.get(reader.name, (1, 2))
+    if reader.name not in _ORDERED or reader.argument(order, "index") != Ref(value):
+        return None
+    along = reader.argument(at, "dim")
+    along = along % len(graph.shape(reader.outputs[0])) if isinstance(along, int) else None
+    return along if reader.name == "index_select" or along == dim else None
+
+
+def _dims(reader: Node, rank: int) -> set[int]:
+    dims = reader.argument(1, "dims", ())
+    return {dim % rank for dim in dims if isinstance(dim, int)} if isinstance(dims, tuple) else set()
 
 
 def _kept(graph: Graph, reader: Node, value: int, dim: int) -> int | None:

@@ -13,12 +13,14 @@ _IGNORE_INDEX = 4
 
 
 class Scored:
-    """Targets of the step's losses, and masks that their entries are multiplied with."""
+    """Targets of the step's losses, and masks over their entries."""
 
     def __init__(self, torch: Any) -> None:
         aten = torch.ops.aten
         self._losses = {aten.nll_loss_forward.default, aten.nll_loss2d_forward.default}
-        self._product = aten.mul.Tensor
+        self._picks = aten.gather.default  # of the logarithm of each class that is right
+        #: Operators that lay a mask over a loss, and where they take it.
+        self._masked = {aten.mul.Tensor: (0, 1), aten.where.self: (0,), aten.masked_fill.Scalar: (1,)}
         self._kept: List[
             Tuple[Any, Optional[int], int]
         ] = []  # tensor, the class that counts for nothing, value
@@ -30,10 +32,13 @@ class Scored:
             if len(arguments) > _IGNORE_INDEX:
                 self._keep(arguments[1], arguments[_IGNORE_INDEX], given[1])
             self._entries = made[0].numel() if made[0].dim() else 0
-        elif function is self._product and self._entries:
-            for tensor, text in zip(arguments, given):
-                if getattr(made, "numel", int)() == self._entries == getattr(tensor, "numel", int)():
-                    self._keep(tensor, None, text)
+        elif function is self._picks:
+            self._entries = made.numel()
+        elif function in self._masked and self._entries:
+            places = self._masked[function] if made.numel() == self._entries else ()
+            for at, tensor in enumerate(arguments):
+                if at in places and getattr(tensor, "numel", int)() == self._entries:
+                    self._keep(tensor, None, given[at])
 
     def _keep(self, tensor: Any, ignored: Optional[int], text: Any) -> None:
         value = int(text[len(TENSOR) :])
