@@ -158,3 +158,130 @@ def test_a_hook_keeps_what_torch_gives_it() -> None:
 def test_an_object_that_is_called_keeps_all_that_it_is_given(given: str, lines: list[int]) -> None:
     context = called(CHART.format(given=given, nodes="nodes=4"), "Chart.__call__", 8)
     assert [draft.line for draft in GraphKeptAlive().find(context)] == lines
+
+
+STORED = """\
+#> device kind=cpu; memory growth_bytes_per_step=20971520 free_bytes=20000000000
+class Taps:
+    def __init__(self):
+        self.taps = {{}}
+
+    def see(self, name, output):
+        {kept}  #> cost calls=1
+
+    def drift(self, frames=3):
+        {read}
+
+for x in loader:
+    output = model(x)  #> cost device_ms=20 kept_bytes=20971520 calls=1
+    taps.see("x", output)  #> cost calls=1
+    taps.drift()  #> cost calls=1
+"""
+APPENDED = "self.taps.setdefault(name, []).append(output)"
+
+
+@pytest.mark.parametrize(
+    ("kept", "read", "found"),
+    [
+        (APPENDED, "return [t[-1] - t[max(-2, -len(t))] for t in self.taps.values()]", True),
+        (APPENDED, "return self.taps['x'][-1]", True),
+        (APPENDED, "seen = self.taps['x']; return seen[-1] - seen[-2] if len(seen) > 1 else 0", True),
+        ("seen = self.taps[name]; seen.append(output)", "return self.taps['x'][-3:]", True),
+        (APPENDED, "return [torch.stack(t) for t in self.taps.values()]", False),
+        (APPENDED, "seen = self.taps['x']; return seen[frames]", False),
+        (APPENDED, "return self.taps['x'][0]", False),
+        (APPENDED, "return self.taps", False),
+    ],
+)
+def test_only_the_newest_entries_are_read(kept: str, read: str, found: bool) -> None:
+    example = read_example(STORED.format(kept=kept, read=read))
+    drafts = list(MemoryGrowth().find(Context(example.profile, texts(example))))
+    assert [draft.line for draft in drafts] == ([6] if found else [])
+
+
+CACHED = """\
+#> device kind=cpu; memory growth_bytes_per_step=20971520 free_bytes=20000000000
+import functools
+
+class Ranker:
+    {decorator}
+    def encode(self, session, ids):
+        return self.tower(ids)  #> cost device_ms=20 kept_bytes=20971520 calls={calls}
+
+for session, ids in traffic:
+    scores = ranker.encode(session, ids)  #> cost calls=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "calls", "found"),
+    [
+        ("@functools.lru_cache(maxsize=None)", 1, True),
+        ("@functools.cache", 1, True),
+        ("@functools.lru_cache(maxsize=64)", 1, False),
+        ("@functools.cache", 0.1, False),  # what it keeps is asked for again
+    ],
+)
+def test_a_cache_that_keeps_what_each_step_makes(decorator: str, calls: float, found: bool) -> None:
+    example = read_example(CACHED.format(decorator=decorator, calls=calls))
+    lines = [
+        replace(cost, function="Ranker.encode") if cost.line == 6 else cost for cost in example.profile.lines
+    ]
+    context = Context(replace(example.profile, lines=tuple(lines)), texts(example))
+    assert [draft.line for draft in MemoryGrowth().find(context)] == ([4] if found else [])
+
+
+RECORDS = """\
+#> memory growth_bytes_per_step=20971520
+def training(model):
+    for x in loader:
+        out = model(x)  #> cost device_ms=20 kept_bytes=20971520 nodes=40 calls=1
+        out.sum().backward()  #> cost calls=1 nodes=2
+        yield {{"out": out.detach(), "rough": out.square().mean()}}  #> cost calls=1 nodes=2 unused_nodes=2
+
+{read}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        ("records = list(training(model))", [5]),
+        ("for record in training(model):\n    show(record)", []),
+    ],
+)
+def test_what_a_generator_gives_to_a_list_is_kept(read: str, found: list[int]) -> None:
+    example = read_example(RECORDS.format(read=read))
+    drafts = list(GraphKeptAlive().find(Context(example.profile, texts(example))))
+    assert [draft.line for draft in drafts] == found
+    if drafts:
+        text = apply(example.text, drafts[0].fixes[0].edits)
+        assert '"rough": out.square().mean().detach()' in text
+
+
+AVERAGED = """\
+#> device kind=cpu; memory growth_bytes_per_step={growth} free_bytes=20000000000
+class Table:
+    def absorb(self, feature):
+        self.table = torch.lerp(self.table, feature, 0.1)  #> cost calls=1 nodes=1 unused_nodes=1
+
+for x in loader:
+    feature = model(x, table=x)  #> cost device_ms=20 nodes=40 calls=1 kept_bytes={growth}
+    loss = pull(feature, {read})  #> cost calls=1 nodes=2
+    loss.backward()  #> cost calls=1
+    table.absorb(feature)  #> cost calls=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("growth", "read", "found"),
+    [
+        (200_000, "store.table.detach()[label]", [3]),
+        (200_000, "store.table[label]", []),  # the backward pass may go through it
+        (2_000, "store.table.detach()[label]", []),  # a million steps do not fill the memory
+    ],
+)
+def test_a_running_mean_that_is_read_without_its_graph(growth: int, read: str, found: list[int]) -> None:
+    example = read_example(AVERAGED.format(growth=growth, read=read))
+    drafts = list(GraphKeptAlive().find(Context(example.profile, texts(example))))
+    assert [draft.line for draft in drafts] == found

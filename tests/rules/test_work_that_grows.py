@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.annotated import read_example, texts
@@ -147,3 +149,58 @@ def write(prompt):
 )
 def test_a_list_that_a_function_makes_again(calls: str, found: list[int]) -> None:
     assert lines(TOKENS + calls + "\n") == found
+
+
+JOINED = """\
+#> device kind=cpu; steps step_ms=20
+class Store:
+    def __init__(self):
+        self.keys = torch.randn(512, 32)
+
+    def push(self, fresh):
+        self.keys = torch.cat([fresh, self.keys])
+        #^ cost step_ms=2 device_ms=2 calls=1; op aten::copy_ count=0.2 shapes=[[7,32]] device_ms=0.2
+        #^ op aten::copy_ count=0.2 shapes=[[8,32]] device_ms=0.2
+        #^ op aten::copy_ count=0.2 shapes=[[9,32]] device_ms=0.2
+        #^ op aten::copy_ count=0.2 shapes=[[10,32]] device_ms=0.2
+        #^ op aten::copy_ count=0.2 shapes=[[11,32]] device_ms=0.2
+{more}
+for x in loader:
+    loss = net(x)  #> cost step_ms=15 device_ms=15 backward_ms={backward} calls=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "backward", "found"),
+    [
+        ("", 9, [6]),
+        ("", 0, []),  # what a text looks back at gets longer as well
+        ("    def forget(self):\n        self.keys = self.keys[:0]\n", 9, []),
+    ],
+)
+def test_a_tensor_that_a_training_step_makes_longer(more: str, backward: int, found: list[int]) -> None:
+    assert lines(JOINED.format(more=more, backward=backward)) == found
+
+
+SUMMED = """\
+#> device kind=cpu; steps step_ms=20
+trail = []
+for x in loader:
+    now = net(x)  #> cost step_ms=15 device_ms=15 calls=1
+    {kept}  #> cost calls=1
+    mean = sum(trail) / len(trail)
+    #^ cost step_ms=5 device_ms=5 forward_ms=5 calls=1
+    #^ node aten.add.Tensor args=[%20,%21] shape=[64,64]; node aten.add.Tensor args=[%0,%22] shape=[64,64]
+    #^ node aten.add.Tensor args=[%1,%23] shape=[64,64]; node aten.div.Tensor args=[%2,4] shape=[64,64]
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "rules"), [("trail.append(now)", {"memory-growth"}), ("pass", {"constant-rebuilt"})]
+)
+def test_the_sum_of_a_list_that_gets_longer_is_no_constant(kept: str, rules: set[str]) -> None:
+    example = read_example(SUMMED.format(kept=kept))
+    facts = example.profile.facts
+    facts = replace(facts, dataflow=replace(facts.dataflow, again=(0, 1)))
+    found = diagnose(replace(example.profile, facts=facts), texts(example)).findings
+    assert {one.rule for one in found} & {"memory-growth", "constant-rebuilt"} == rules

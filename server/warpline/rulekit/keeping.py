@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -25,30 +25,83 @@ _COPIES = ("clone", "copy")
 _BACKWARD = ("backward", "manual_backward")
 #: A view of at most a half of a tensor is a part of it.
 _TIMES = 2
+#: Calls a step from which on a line runs in each.
+_EACH = 0.5
 _DEPTH = 3  # functions that a value is passed through
+
+
+def caches_without_use(context: Context) -> list[tuple[Source, cst.Decorator]]:
+    """``lru_cache`` without a largest size, around a function whose body each step runs, for something
+    new: it keeps all results."""
+    every = {(cost.file, cost.function) for cost in context.profile.lines if cost.calls >= _EACH}
+    return [
+        (source, decorator)
+        for source in context.sources()
+        for function in source.nodes(cst.FunctionDef)
+        for decorator in function.decorators
+        if _is_endless(source, decorator.decorator)
+        and any(
+            file == source.path and name.rpartition(".")[2] == function.name.value for file, name in every
+        )
+    ]
+
+
+def _is_endless(source: Source, decorator: cst.BaseExpression) -> bool:
+    call = decorator if isinstance(decorator, cst.Call) else None
+    if source.is_named(call.func if call is not None else decorator, "functools.cache"):
+        return True
+    size = source.argument(call, "maxsize", 0) if call is not None else None
+    return (
+        size is not None
+        and source.literal(size.value) is None
+        and source.is_named(call.func if call is not None else None, "lru_cache")
+    )
 
 
 def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
     """Values that a line of each step keeps, where the step itself makes the value, with the last name of
     what keeps them. ``graph``: only values with a graph; else any, and not what is added to a sum, which
     takes no more memory."""
-    own = {cost.function.rpartition(".")[2] for cost in context.profile.lines if cost.calls >= 0.5}
+    for source, statement, small in _keeping(context):
+        for keeper, value in _kept(source, small, sums=graph) or _gathered(context, source, small):
+            if (
+                _is_made(context, source, value, graph)
+                and not _emptied(context, keeper)
+                and not (graph and _sent_back(context, source, keeper, statement))
+                and not (graph and _goes_back(source, keeper))
+            ):
+                yield source, value, keeper
+
+
+def _keeping(context: Context) -> Iterator[tuple[Source, cst.SimpleStatementLine, cst.BaseSmallStatement]]:
+    """The small statements of each step, but those that only call a function of the user's: a line in that
+    keeps what it is given."""
+    own = {cost.function.rpartition(".")[2] for cost in context.profile.lines if cost.calls >= _EACH}
     for _, source, statement in context.each_step:
         for small in statement.body:
-            if (
-                isinstance(small, cst.Expr)
-                and isinstance(small.value, cst.Call)
-                and called_name(small.value) in own
-            ):
-                continue  # the line inside that function keeps it
-            for keeper, value in _kept(source, small, sums=graph):
-                if (
-                    _is_made(context, source, value, graph)
-                    and not _emptied(context, keeper)
-                    and not (graph and _sent_back(context, source, keeper, statement))
-                    and not (graph and _goes_back(source, keeper))
-                ):
-                    yield source, value, keeper
+            call = small.value if isinstance(small, cst.Expr) else None
+            if not isinstance(call, cst.Call) or called_name(call) not in own:
+                yield source, statement, small
+
+
+def _gathered(
+    context: Context, source: Source, small: cst.BaseSmallStatement
+) -> list[tuple[str, cst.BaseExpression]]:
+    """What a generator yields, where all that it yields is put into a list: ``list(records(model))``."""
+    given = small.value if isinstance(small, cst.Expr) else None
+    function = source.enclosing(small, cst.FunctionDef)
+    if (
+        not isinstance(given, cst.Yield)
+        or not isinstance(given.value, cst.BaseExpression)
+        or function is None
+    ):
+        return []
+    for other, call in context.calls(function.name.value):
+        above = other.parent(call)
+        around = other.parent(above) if isinstance(above, cst.Arg) else None
+        if isinstance(around, cst.Call) and other.name(around.func) in ("list", "tuple"):
+            return [("", part) for part in _parts(given.value)]
+    return []
 
 
 def kept_for_nothing(context: Context) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
@@ -59,18 +112,20 @@ def kept_for_nothing(context: Context) -> Iterator[tuple[Source, cst.BaseExpress
         while is_method(inner, "detach", "cpu") and isinstance(inner, cst.Call):  # they share the storage
             assert isinstance(inner.func, cst.Attribute)
             inner = inner.func.value
-        read = (
-            _reads(other, name)
+        uses = [
+            (other, name)
             for other in context.sources()
             for name in other.nodes(cst.Name)
-            if name.value == keeper
-        )
-        if _is_made(context, source, inner, graph=False) and not any(read):
+            if name.value == keeper and not _is_keyword(other, name)
+        ]
+        # Of an attribute, local names that are the same are others.
+        own = [(other, name) for other, name in uses if not other.is_value(name)] or uses
+        if _is_made(context, source, inner, graph=False) and not any(_reads(*use) for use in own):
             yield source, value, keeper
 
 
 def _reads(source: Source, name: cst.Name) -> bool:
-    """Whether the use of a name reads more of what it holds than its length and its newest entry."""
+    """Whether the use of a name reads more of what it holds than its length and its newest entries."""
     node: cst.CSTNode = name
     above = source.parent(node)
     if isinstance(above, cst.Attribute) and above.attr is name:
@@ -80,16 +135,52 @@ def _reads(source: Source, name: cst.Name) -> bool:
         value = made.value if isinstance(made, (cst.Assign, cst.AnnAssign)) else None
         fresh = isinstance(value, cst.Call) and called_name(value) in _CONTAINERS
         return not fresh and not isinstance(value, (cst.List, cst.Dict))  # else another name's as well
-    if isinstance(above, cst.Attribute):  # `kept.append`
-        return above.attr.value not in _KEEPS
+    if isinstance(above, cst.Attribute):  # `kept.append`, `kept.values()`
+        looped = _bound_by(source, source.parent(above)) if above.attr.value in ("values", "items") else None
+        return above.attr.value not in _KEEPS if looped is None else _is_read(source, *looped)
     if isinstance(above, cst.Arg):
         call = source.parent(above)
         return not (isinstance(call, cst.Call) and source.name(call.func) == "len")
-    if not isinstance(above, cst.Subscript) or above.value is not node or len(above.slice) != 1:
+    if not isinstance(above, cst.Subscript) or above.value is not node:
         return True
-    index = above.slice[0].slice
-    stored = isinstance(source.parent(above), cst.AssignTarget)
-    return not stored and not (isinstance(index, cst.Index) and source.literal(index.value) == -1)
+    inner = source.parent(above)
+    while isinstance(inner, cst.Subscript) and inner.value is above:  # `kept[name][-1]`
+        above, inner = inner, source.parent(inner)
+    if isinstance(inner, cst.AssignTarget) or _is_newest(source, above):
+        return False
+    named = _bound_by(source, above)
+    return named is None or _is_read(source, *named)
+
+
+def _bound_by(source: Source, node: cst.CSTNode | None) -> tuple[str, cst.CSTNode | None] | None:
+    """The name that stands for ``node``, or for what a loop over it gives last, and the code that has it."""
+    above = source.parent(node) if node is not None else None
+    scope: cst.CSTNode | None = source.enclosing(above, cst.FunctionDef) if above is not None else None
+    if isinstance(above, cst.Assign) and len(above.targets) == 1:
+        target: cst.BaseExpression = above.targets[0].target
+    elif isinstance(above, (cst.For, cst.CompFor)):
+        target = list(_parts(above.target))[-1]
+        scope = above.body if isinstance(above, cst.For) else source.parent(above)
+    else:
+        return None
+    return (target.value, scope) if isinstance(target, cst.Name) else None
+
+
+def _is_read(source: Source, name: str, scope: cst.CSTNode | None) -> bool:
+    uses = [one for one in source.nodes(cst.Name, within=scope) if one.value == name]
+    bound = (cst.AssignTarget, cst.For, cst.CompFor, cst.Element)
+    return any(not isinstance(source.parent(one), bound) and _reads(source, one) for one in uses)
+
+
+def _is_newest(source: Source, part: cst.Subscript) -> bool:
+    """Whether it is an entry, or some, counted from the end: ``kept[-1]``, ``kept[max(-2, -len(kept))]``."""
+    index = part.slice[0].slice if len(part.slice) == 1 else None
+    first = index.value if isinstance(index, cst.Index) else getattr(index, "lower", None)
+    least = [arg.value for arg in first.args] if isinstance(first, cst.Call) else [first]
+    if isinstance(first, cst.Call) and source.name(first.func) != "max":
+        return False
+    given = [source.literal(one) for one in least]
+    return any(isinstance(one, int) and one < 0 for one in given)
 
 
 def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
@@ -118,15 +209,32 @@ def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
 def kept_for_good(context: Context) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
     """Values that a line of each step puts where nothing is ever taken out, with the last name of that: not
     emptied, cut or made again anywhere, and without a largest length."""
-    for _, source, statement in context.each_step:
-        for small in statement.body:
-            for keeper, value in _kept(source, small, sums=False):
-                if keeper and not isinstance(small, cst.Assign) and not _bounded(context, keeper):
+    for source, _, small in _keeping(context):
+        for keeper, value in _kept(source, small, sums=False):
+            if keeper and not isinstance(small, cst.Assign) and not _bounded(context, keeper):
+                yield source, value, keeper
+
+
+def joined_for_good(
+    context: Context, longer: Iterable[LineCost]
+) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
+    """The same for a tensor that a training step replaces by a longer one on one of the lines ``longer``:
+    ``self.keys = torch.cat([fresh, self.keys])``."""
+    if not any(cost.backward_ms for cost in context.profile.lines):
+        return  # what a generated text looks back at gets longer, too
+    for cost in longer:
+        source = context.source(cost.file)
+        statement = source.statement_at(cost.line)
+        for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            kept = _added(source, small) if isinstance(small, cst.Assign) else ()
+            for keeper, value in kept:
+                if not _bounded(context, keeper, small):
                     yield source, value, keeper
 
 
-def _bounded(context: Context, keeper: str) -> bool:
-    """Whether what has that last name may get shorter, or not longer than some number."""
+def _bounded(context: Context, keeper: str, growing: cst.BaseSmallStatement | None = None) -> bool:
+    """Whether what has that last name may get shorter, or not longer than some number; ``growing`` is the
+    statement that makes it longer."""
     values = []
     for source in context.sources():
         if any(keeper in _names(source, gone) for gone in source.nodes(cst.Del)):
@@ -138,7 +246,7 @@ def _bounded(context: Context, keeper: str) -> bool:
             for call in source.nodes(cst.Call)
         ):
             return True
-        for assign in source.nodes(cst.Assign):
+        for assign in (one for one in source.nodes(cst.Assign) if one is not growing):
             targets = [one.target for one in assign.targets if _last(one.target) == keeper]
             values += [(source, assign.value) for _ in targets]
             if any(isinstance(one, cst.Subscript) for one in targets):
@@ -233,11 +341,11 @@ def _sent_back(context: Context, source: Source, keeper: str, statement: cst.Sim
     auxiliary loss or a residual connection: the graph is then needed, and freed with the step."""
     function = source.enclosing(statement, cst.FunctionDef)
     for back in source.nodes(cst.Return, within=function) if function is not None else ():
-        if keeper in _names(source, back):
+        if keeper in _names(source, back, parted=False):
             return True
     own = source.place(statement)
     return any(
-        cost.nodes > cost.unused_nodes and cost.place != own and keeper in _names(other, found)
+        cost.nodes > cost.unused_nodes and cost.place != own and keeper in _names(other, found, parted=False)
         for cost, other, found in context.each_step
     )
 
@@ -269,7 +377,8 @@ def _goes_back(source: Source, keeper: str) -> bool:
 
 
 def _values(source: Source, *nodes: cst.CSTNode) -> set[str]:
-    """Last names of all that ``nodes`` read, but for the functions that they call."""
+    """Last names of all that ``nodes`` read, but for the functions that they call, and for what they part
+    from its graph."""
     called = {
         part
         for node in nodes
@@ -277,15 +386,35 @@ def _values(source: Source, *nodes: cst.CSTNode) -> set[str]:
         for part in (call.func, getattr(call.func, "attr", None))
     }
     return {
-        name.value for node in nodes for name in source.nodes(cst.Name, within=node) if name not in called
+        name.value
+        for node in nodes
+        for name in source.nodes(cst.Name, within=node)
+        if name not in called and not _is_keyword(source, name) and not _is_parted(source, name)
     }
 
 
-def _names(source: Source, node: cst.CSTNode) -> set[str]:
-    """Last names of all that ``node`` reads."""
+def _is_keyword(source: Source, name: cst.Name) -> bool:
+    above = source.parent(name)
+    return isinstance(above, cst.Arg) and above.keyword is name
+
+
+def _names(source: Source, node: cst.CSTNode, *, parted: bool = True) -> set[str]:
+    """Last names of all that ``node`` reads; ``parted``: also of what it parts from its graph."""
     written = {part for assign in source.nodes(cst.AssignTarget, within=node)
                for part in (assign.target, getattr(assign.target, "attr", None))}  # fmt: skip
-    return {name.value for name in source.nodes(cst.Name, within=node) if name not in written}
+    return {
+        name.value
+        for name in source.nodes(cst.Name, within=node)
+        if name not in written and not _is_keyword(source, name) and (parted or not _is_parted(source, name))
+    }
+
+
+def _is_parted(source: Source, name: cst.Name) -> bool:
+    """Whether it is the last name of what ``detach`` or the like is called on."""
+    above = source.parent(name)
+    whole = above if isinstance(above, cst.Attribute) and above.attr is name else name
+    method = source.parent(whole)
+    return isinstance(method, cst.Attribute) and is_method(source.parent(method), *_READ)
 
 
 def _last(node: cst.CSTNode) -> str:
@@ -300,24 +429,35 @@ def _last(node: cst.CSTNode) -> str:
 
 def _kept(
     source: Source, small: cst.BaseSmallStatement, *, sums: bool
-) -> Iterator[tuple[str, cst.BaseExpression]]:
+) -> list[tuple[str, cst.BaseExpression]]:
     """The last name of what keeps something, and what it keeps."""
     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
         call = small.value
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _KEEPS:
-            keeper = _last(call.func.value)
-            yield from ((keeper, part) for arg in call.args for part in _parts(arg.value))
+            keeper = _last(_meant(source, call.func.value))
+            return [(keeper, part) for arg in call.args for part in _parts(arg.value)]
     elif isinstance(small, cst.AugAssign):
         if sums and isinstance(small.operator, cst.AddAssign):
             plain = isinstance(small.value, (cst.Name, cst.Call, cst.Tuple, cst.List, cst.Dict))
             if plain or _outlives(source, small.target):
-                yield from ((_last(small.target), part) for part in _parts(small.value))
+                return [(_last(small.target), part) for part in _parts(small.value)]
     elif isinstance(small, cst.Assign):
-        for target in small.targets:
-            if isinstance(target.target, cst.Subscript):
-                yield from ((_last(target.target), part) for part in _parts(small.value))
-        if sums:
-            yield from _added(source, small)
+        found = [
+            (_last(target.target), part)
+            for target in small.targets
+            if isinstance(target.target, cst.Subscript)
+            for part in _parts(small.value)
+        ]
+        return [*found, *_added(source, small)] if sums else found
+    return []
+
+
+def _meant(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:
+    """``self.frames[name]`` for the ``seen`` of ``seen = self.frames[name]``; else the node itself."""
+    function = source.enclosing(node, cst.FunctionDef)
+    given = source.assigned(node.value, function) if isinstance(node, cst.Name) else []
+    entry = len(given) == 1 and (isinstance(given[0], cst.Subscript) or is_method(given[0], "setdefault"))
+    return given[0] if entry else node
 
 
 def _added(source: Source, small: cst.Assign) -> Iterator[tuple[str, cst.BaseExpression]]:
@@ -391,7 +531,7 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
     called = False
     for cost in context.profile.lines:
         other = context.source(cost.file)
-        for call in other.calls(cost.line, function.name.value) if cost.calls >= 0.5 else ():
+        for call in other.calls(cost.line, function.name.value) if cost.calls >= _EACH else ():
             called = True
             given = other.argument(call, name.value, position)
             if given is not None and _is_made(context, other, given.value, graph, depth - 1):
@@ -445,7 +585,7 @@ def _ran(context: Context, source: Source, node: cst.CSTNode, graph: bool) -> bo
     if cost is None or not graph:
         # Of Python's own modules (a clock, a counter) nothing takes memory of the device.
         modules = {source.name(call.func).partition(".")[0] for call in calls}
-        return cost is not None and cost.calls >= 0.5 and not modules <= sys.stdlib_module_names
+        return cost is not None and cost.calls >= _EACH and not modules <= sys.stdlib_module_names
     names = {called_name(call) for call in calls}
     return cost.nodes > 0 or any(
         one.nodes > 0 and one.function.rpartition(".")[2] in names and _gives_tensor(context, one)

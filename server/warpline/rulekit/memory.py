@@ -10,8 +10,13 @@ from warpline.rulekit.message import count, size
 MINIMUM_GROWTH_BYTES = 2**20
 
 
-def growth_bytes(context: Context) -> float | None:
-    """Bytes of memory that each step takes and keeps; None when there are none or not known.
+#: A graph that each step keeps is a mistake: it is told where it fills the free memory in so many steps.
+LONG_RUN_STEPS = 1_000_000
+
+
+def growth_bytes(context: Context, *, mistaken: bool = False) -> float | None:
+    """Bytes of memory that each step takes and keeps; None when there are none or not known. ``mistaken``: as
+    soon as a long run notices.
 
     On a device by the allocator's own count over the timed steps. What a profile calls kept may only not have
     been freed yet, so it tells where, never whether. On a CPU the resident size of a process grows for many
@@ -20,7 +25,17 @@ def growth_bytes(context: Context) -> float | None:
     growth = context.profile.facts.memory.growth_bytes_per_step
     if growth is not None and not context.on_gpu:
         growth = min(growth, sum(cost.kept_bytes for cost in context.profile.lines))
-    return float(growth) if growth is not None and growth >= MINIMUM_GROWTH_BYTES else None
+    least = free_bytes(context) / LONG_RUN_STEPS if mistaken else 0.0
+    least = min(least, MINIMUM_GROWTH_BYTES) or MINIMUM_GROWTH_BYTES
+    return float(growth) if growth is not None and growth >= least else None
+
+
+def free_bytes(context: Context) -> float:
+    """Memory that is left beside what the step takes; 0 where that is not known."""
+    memory = context.profile.facts.memory
+    if not context.on_gpu:
+        return float(memory.free_bytes or 0)
+    return max(0.0, float(context.device.memory_bytes - (memory.peak_bytes or 0)))
 
 
 def never_reused(context: Context) -> tuple[str, dict[str, Evidence]]:

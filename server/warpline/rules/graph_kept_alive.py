@@ -3,7 +3,8 @@
 ## What it does
 
 Finds memory that grows from step to step while the loop sums or collects losses with their graph, or
-while another line stores results of the step, such as its scores.
+while another line stores results of the step, such as its scores. It is told where a million steps would fill
+the memory that is free, or from 1 MiB a step on.
 
 ## Why is this slow
 
@@ -211,7 +212,7 @@ class GraphKeptAlive(Rule):
     covers = ("memory-growth",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        growth = growth_bytes(context)
+        growth = growth_bytes(context, mistaken=True)
         if growth is None:
             return
         kept = [cost for cost in context.profile.lines if cost.kept_bytes > 0]

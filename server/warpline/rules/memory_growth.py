@@ -3,9 +3,10 @@
 ## What it does
 
 Finds memory that grows from step to step, names the line that keeps it (if several lines may keep it, the one
-that allocates most of it), and computes how many steps are left. On a CPU it finds what is kept
-though nothing reads it. Also, on any device, finds a list that gets longer in each step and is never emptied,
-if each step computes something of all of it.
+that allocates most of it), and computes how many steps are left. On a CPU it finds what is kept though
+nothing reads more of it than the newest entries, parts of tensors, which keep all of them, and caches without
+a largest size. Also, on any device, finds a list or a tensor that gets longer in each step and is never
+emptied, if each step computes something of all of it.
 
 ## Why is this slow
 
@@ -196,9 +197,18 @@ from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
-from warpline.rulekit.growing import longer_each_step
-from warpline.rulekit.keeping import detached, keepers, kept_for_good, kept_for_nothing, parts_kept
-from warpline.rulekit.memory import growth_bytes, never_reused
+from warpline.rulekit.graph import graph_around
+from warpline.rulekit.growing import LEAST_LENGTHS, longer_each_step
+from warpline.rulekit.keeping import (
+    caches_without_use,
+    detached,
+    joined_for_good,
+    keepers,
+    kept_for_good,
+    kept_for_nothing,
+    parts_kept,
+)
+from warpline.rulekit.memory import free_bytes, growth_bytes, never_reused
 from warpline.rulekit.saving import leaving
 from warpline.syntax.source import is_method
 
@@ -213,6 +223,7 @@ _WHOLE = ("aten::mse_loss", "aten::smooth_l1_loss", "aten::binary_cross_entropy"
 
 class MemoryGrowth(Rule):
     area = "memory"
+    covers = ("constant-rebuilt",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         yield from _read_again(context)
@@ -225,6 +236,10 @@ class MemoryGrowth(Rule):
         name, shared = _whole(line), detached(context, line)
         number = bool(name) and len(shared) == 1
         parts = [] if number else parts_kept(context, line)
+        caches = caches_without_use(context)
+        if len(caches) == 1:
+            yield _cached(context, *caches[0], growth)
+            return
         if not context.on_gpu and len(parts) != 1:
             yield from _for_nothing(context, line, growth)
             return
@@ -249,7 +264,7 @@ class MemoryGrowth(Rule):
             text += "{kept} of it is allocated here and not freed."
         else:
             text += "this keeps what another line allocates, {kept} of it."
-        free = _free(context)
+        free = free_bytes(context)
         if free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
             text += _FULL
@@ -262,14 +277,6 @@ class MemoryGrowth(Rule):
             severity="warning",
             fixes=[partial(_clone, *copied)] if copied is not None else [],
         )
-
-
-def _free(context: Context) -> float:
-    """Bytes that are left; 0 where that is not known."""
-    memory = context.profile.facts.memory
-    if not context.on_gpu:
-        return memory.free_bytes or 0.0
-    return max(0.0, context.device.memory_bytes - (memory.peak_bytes or 0.0))
 
 
 def _whole(line: LineCost) -> str:
@@ -291,25 +298,30 @@ def _clone(source: Source, value: cst.BaseExpression) -> Fix:
 
 
 def _read_again(context: Context) -> Iterator[Draft]:
-    """Lists that get longer in each step, and are read as a whole in each."""
+    """What gets longer in each step, and is read as a whole in each."""
     steps = context.profile.steps.captured
     longer = {cost: size for cost in context.profile.lines if (size := longer_each_step(cost, steps))}
-    if not longer:
+    summed = _summed_again(context)
+    if not longer and not summed:
         return
-    for source, value, keeper in kept_for_good(context):
-        reading = {cost: size for cost, size in longer.items() if _is_read(context, cost, keeper)}
+    for source, value, keeper in (*kept_for_good(context), *joined_for_good(context, longer)):
+        reading = [cost for cost in (*longer, *summed) if _is_read(context, cost, keeper)]
         spent = sum(cost.step_ms for cost in reading)
         if not context.matters(spent):
             continue
         hottest = max(reading, key=lambda cost: cost.step_ms)
         held, told = never_reused(context)
+        tensors = hottest not in longer
         yield context.draft(
             source.place(value),
-            f"Each step adds to `{keeper}`, and computes something of all that is in it: a tensor of "
-            "size {size} in the captured steps. That takes {spent} ({share}), and longer in each step."
+            f"Each step adds to `{keeper}`, and computes something of all that is in it: "
+            + ("{size} tensors" if tensors else "a tensor of size {size} in the captured steps")
+            + ". That takes {spent} ({share}), and longer in each step."
             + held,
             {
-                "size": count("size in the last captured step", reading[hottest]),
+                "size": count("tensors in the recorded step", summed[hottest])
+                if tensors
+                else count("size in the last captured step", longer[hottest]),
                 **context.spent("work on all that is kept", spent),
                 **told,
             },
@@ -320,6 +332,21 @@ def _read_again(context: Context) -> Iterator[Draft]:
             change=Together(tuple(leaving(context, cost.place, 0.0) for cost in reading)),
             fixes=["keep what is computed of it (a sum and a count), or only the last few"],
         )
+
+
+def _summed_again(context: Context) -> dict[LineCost, int]:
+    """Lines that compute what the step before has computed, and go on with something new, as the sum of a
+    longer and longer list does; with the number of tensors from before the step that they read."""
+    graph, again = graph_around(context.profile.facts.dataflow), set(context.profile.facts.dataflow.again)
+    found: dict[LineCost, int] = {}
+    if graph is None or not again:
+        return found
+    for cost in context.profile.lines:
+        nodes = graph.at(cost.place)
+        pieces = {value for node in nodes for value in node.inputs if value not in graph.producer}
+        if {node.index in again for node in nodes} == {True, False} and len(pieces) >= LEAST_LENGTHS:
+            found[cost] = len(pieces)
+    return found
 
 
 def _is_read(context: Context, line: LineCost, keeper: str) -> bool:
@@ -344,7 +371,7 @@ def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Dr
         f"Memory grows by {{growth}} a step; `{keeper}` keeps {{kept}} of it, and nothing reads more of it "
         "than the newest entry."
     )
-    free = _free(context)
+    free = free_bytes(context)
     if free > 0:
         evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
         text += _FULL
@@ -356,6 +383,18 @@ def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Dr
         cost_ms=None,
         severity="warning",
         fixes=["keep only the newest entry"],
+    )
+
+
+def _cached(context: Context, source: Source, decorator: cst.Decorator, growth: float) -> Draft:
+    return context.draft(
+        source.place(decorator),
+        "Memory grows by {growth} a step: each step runs this function for something new, and the cache "
+        "keeps all results.",
+        {"growth": size("memory growth per step", growth)},
+        cost_ms=None,
+        severity="warning",
+        fixes=["leave the cache out, or give it a `maxsize`"],
     )
 
 
