@@ -72,6 +72,18 @@ ROUND = Part(
     (0, 2),
     (7,),
 )
+#: ``old.mul_(0.9).add_(new * rate, alpha=0.1); old.clamp_(-1, 1)``
+UPDATE = Part(
+    (
+        ("aten.mul_.Tensor", ["%0", 0.9], (3,)),
+        ("aten.mul.Tensor", ["%1", "%2"], (4,)),
+        ("aten.add_.Tensor", ["%3", "%4", {"alpha": 0.1}], (5,)),
+        ("aten.clamp_.default", ["%5", -1.0, 1.0], (6,)),
+    ),
+    (0, 1, 2),
+    (),
+    (6,),
+)
 ROWS = (Tensor((3, 16), "float32"), Tensor((3,), "int64"), Tensor((10, 16), "float32"))
 QUESTIONS = (
     *(
@@ -87,6 +99,7 @@ QUESTIONS = (
                 "narrower",
                 "convolution",
                 "cat",
+                "lists",
                 "loop",
                 "recurrent",
                 "embedding",
@@ -142,6 +155,11 @@ QUESTIONS = (
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1")),
+    Question(
+        "lists",
+        (*[Tensor((size, 4), "float32") for size in (2, 3) * 2], Tensor((), "float32")),
+        (msgspec.json.encode(UPDATE).decode(), "2", "0,1"),
+    ),
     *(
         Question("recurrent", (Tensor((4, 6)), Tensor((gates * 8, 8))), (layer, "5"), backward=True)
         for layer, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))

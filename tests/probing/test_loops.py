@@ -109,3 +109,33 @@ def test_a_number_of_each_round_is_given_to_it() -> None:
     assert part.operators[0][1] == ["%0", "%41"]
     assert (part.inputs, one.options[2]) == ((0, 41), "1")
     assert one.tensors == (Tensor((10,), "float32"), Tensor((20,), "int64"))
+
+
+def averaged(*sizes: int, other: int = -1) -> Dataflow:
+    """``old.mul_(0.9).add_(new)`` for tensors of some sizes; the one at ``other`` is only multiplied."""
+    calls: list[tuple[str, int, list[Any], tuple[int, ...]]] = []
+    for at in range(len(sizes)):
+        first = 4 * at
+        calls.append(("aten.mul_.Tensor", 10, [f"%{first}", 0.9], (first + 2,)))
+        if at != other:
+            calls.append(("aten.add_.Tensor", 10, [f"%{first + 2}", f"%{first + 1}"], (first + 3,)))
+    flow = flowing(*calls, parameters=())
+    shapes = tuple(dict.fromkeys((size,) for size in sizes))
+    return replace(
+        flow, shapes=shapes, shape=tuple(shapes.index((size,)) for size in sizes for _ in range(4))
+    )
+
+
+def test_an_update_of_each_parameter_is_tried_on_lists_of_them() -> None:
+    change = Replace("lists", (PLACE,), OTHERWISE, ("3",))
+    (one,) = questions(recorded(averaged(5, 6, 7)), change)
+    text, rounds, own = one.options
+    assert (one.kind, rounds, own) == ("lists", "3", "0,1")
+    assert one.tensors == tuple(Tensor((size,), "float32") for size in (5, 6, 7) * 2)
+    assert [name for name, *_ in part_from_json(json.loads(text)).operators] == [
+        "aten.mul_.Tensor",
+        "aten.add_.Tensor",
+    ]
+    (usual,) = questions(recorded(averaged(*[5] * 9, 6, other=9)), replace(change, options=("10",)))
+    assert usual.options[1] == "9"
+    assert not questions(recorded(averaged(5, 6, 7, other=1)), change), "too many do something else"

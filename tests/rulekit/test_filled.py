@@ -34,6 +34,14 @@ def split(net):
 
 AdamW(split(net))
 """,
+    "by a generator": """\
+def split(net):
+    for layer in net.layers:
+        for p in layer.parameters():
+            yield {"params": [p], "lr": rate(layer)}  # here
+
+AdamW(split(net))
+""",
     "by a function of another file": """\
 AdamW(split(net), fused=True)  # here
 """,

@@ -142,3 +142,16 @@ def _pooled(sizes: list[int]) -> Dataflow:
     exec(compile(text, str(Path(recording.__file__).parent / "pooled.py"), "exec"), scope)
     flow = recorded(lambda: scope["pool"](torch.zeros(sum(sizes), 4), sizes)).flow
     return replace(flow, sites=tuple(replace(site, file=FILE) for site in flow.sites))
+
+
+def test_the_number_of_a_place_that_is_written_to_is_nothing_that_a_round_gave() -> None:
+    example = read_example(
+        """\
+for i in range(len(sets)):
+    for j in range(len(others)):
+        scores[i, j] = distance(sets[i], others[j])
+        #^ cost step_ms=9 calls=144; op aten::select count=144 cpu_ms=1
+"""
+    )
+    found = rounds(Context(example.profile, texts(example)))
+    assert [one.source.line(one.loop) for one in found] == [2]

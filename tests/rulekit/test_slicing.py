@@ -69,6 +69,23 @@ for part in parts(data):
 RETURNED = (
     MADE.replace("  # here", "").replace("=False)", "=False)  # here").replace("in parts", "in sampler")
 )
+TAKEN = """\
+def take(items, n):
+    items = iter(items)
+    while chunk := list(itertools.islice(items, n)):
+        yield torch.stack(chunk)
+for ids in take(texts, 2):  # here
+    out = model(ids)  #> cost step_ms=9 calls=1
+"""
+VIEWED = """\
+ROWS = 4  # here
+def ready(data):
+    return data[: len(data) // ROWS * ROWS].view(-1, ROWS, data.size(1))
+for rows in ready(catalogue):
+    out = model(rows)  #> cost step_ms=9 calls=1
+"""
+#: The first is the number of batches, and written twice.
+FLAT = VIEWED.replace("ROWS, data", "4, data").replace("  # here", "")
 NUMBERED = """\
 ROWS = 16  # here
 for turn in range(len(data) // ROWS):
@@ -142,6 +159,7 @@ FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", 
         *(LAST, CALLED, WINDOWS, ELSEWHERE),
         *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
         *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES, YIELDED, MADE, RETURNED),
+        *(TAKEN, VIEWED, FLAT),
     ],
 )
 def test_where_their_size_is_written(code: str) -> None:

@@ -31,7 +31,7 @@ _READERS: dict[str, inputs.Reader] = {
 #: Tried on what the operators themselves did. The other kinds are tried in one usual spelling, and what is
 #: written may cost more than that, or less.
 _AS_RECORDED = frozenset({
-    "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "rows", "optimizer",
+    "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "rows", "lists", "optimizer",
     "recurrent", "channels_last", "embedding", "topk", COMPILED,
 })  # fmt: skip
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
@@ -129,6 +129,8 @@ def _asked(profile: Profile, change: Replace) -> inputs.Weighted:
         return layouts.questions_for(profile, change, _costs(profile, change.places))
     if change.by == "loop":
         return loops.questions_for(profile, change, _costs(profile, change.places))
+    if change.by == "lists":
+        return loops.lists_for(profile, change)
     if change.by == "rows":
         return loops.rows_for(profile, change, _costs(profile, change.places))
     if change.by == COMPILED:

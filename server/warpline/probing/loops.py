@@ -12,6 +12,7 @@ from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.compiled import one_call
+from warpline.probing.optimizers import MOST_ON_HOST, MOST_TENSORS
 from warpline.probing.parts import base_of, called_at, name_of, part_of, read, shape_of
 from warpline.wire.dataflow import TENSOR, Dataflow
 from warpline.wire.probing import Question, Tensor
@@ -39,6 +40,37 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     return _asked(profile, costs, mine, shared, rounds, _numbers(flow, mine, before))
 
 
+def lists_for(profile: Profile, change: Replace) -> inputs.Weighted:
+    """A loop that updates one tensor after the other, on so many of them as a trial of an optimizer has.
+    Options of ``change``: the number of rounds a step. Nothing where many rounds call other operators."""
+    flow = profile.facts.dataflow
+    rows = called_at(flow, set(change.places))
+    every_turn = _rounds(flow, rows, int(change.options[0]))
+    alike = Counter(tuple(flow.name[row] for row in turn) for turn in every_turn)
+    usual = max(alike, key=lambda names: alike[names], default=())
+    turns = [turn for turn in every_turn if tuple(flow.name[row] for row in turn) == usual]
+    few = len(turns) < 2 or sum(map(len, turns)) < inputs.COVERED * len(rows)
+    if few or not _known(flow, turns[0]):
+        return []
+    given = [part_of(flow, turn)[1] for turn in turns]
+    if len({len(values) for values in given}) > 1:
+        return []
+    own = [at for at, of_all in enumerate(zip(*given, strict=True)) if len(set(of_all)) > 1]
+    sizes = [tuple(shape_of(flow, values[at]) for at in own) for values in given]
+    whole = sum(prod(shape) for shapes in sizes for shape in shapes)
+    every = max(1, -(-len(turns) // MOST_TENSORS), -(-whole // MOST_ON_HOST))
+    chosen = range(every // 2, len(turns), every)
+    if not own or len(chosen) < 2:
+        return []
+    tensors = [
+        Tensor(shape_of(flow, given[which][at]), flow.dtypes[flow.dtype[given[which][at]]])
+        for at in range(len(given[0]))
+        for which in (chosen if at in own else chosen[:1])
+    ]
+    part = json.dumps(asdict(part_of(flow, turns[chosen[0]])[0]))
+    return [(Question("lists", tuple(tensors), (part, str(len(chosen)), ",".join(map(str, own)))), 1.0)]
+
+
 def rows_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
     """A call that is to get so many times the rows: as a loop whose rounds have the parameters in common.
     Options of ``change``: how many times."""
@@ -64,7 +96,7 @@ def _asked(
     """``shared``: values that all rounds have in common; ``numbers``: see ``_numbers``. Nothing where Python
     reads a number."""
     flow = profile.facts.dataflow
-    if not rows or any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in rows):
+    if not _known(flow, rows):
         return []
     part, values = part_of(flow, rows)
     own = [at for at, value in enumerate(values) if value not in shared]
@@ -89,14 +121,20 @@ def _asked(
     return [(Question("loop", tuple(whole), words, backward), 1.0)]
 
 
+def _known(flow: Dataflow, rows: list[int]) -> bool:
+    """Whether there are operators, which are torch's own and give tensors: no number that Python reads."""
+    return bool(rows) and all(flow.outputs[row] and name_of(flow, row).startswith("aten.") for row in rows)
+
+
 def _rounds(flow: Dataflow, rows: list[int], rounds: int) -> list[list[int]]:
     """The operators of each round. An operator that ran about as often as there are rounds begins one; what
-    ran less often, as the ``stack`` around a comprehension, is in none."""
+    ran in few of them, as the ``stack`` around a comprehension, is in none."""
     often = Counter((flow.site[row], flow.name[row]) for row in rows)
     number = min(often.values(), key=lambda count: abs(count - rounds), default=0)
     if not number or not rounds / 2 <= number <= 2 * rounds:
         return []
-    inside = [row for row in rows if often[flow.site[row], flow.name[row]] >= number]
+    least = inputs.COVERED * number
+    inside = [row for row in rows if often[flow.site[row], flow.name[row]] >= least]
     first = next(row for row in inside if often[flow.site[row], flow.name[row]] == number)
     found: list[list[int]] = []
     for row in inside:

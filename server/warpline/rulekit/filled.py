@@ -21,6 +21,9 @@ def maker_of(source: Source, call: cst.Call, name: str) -> cst.CSTNode:
         called = source.name(made.func).rpartition(".")[2]
         functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == called]
         returned = [one for each in functions for one in source.nodes(cst.Return, within=each)]
+        yielded = [one for each in functions for one in source.nodes(cst.Yield, within=each)]
+        if len(functions) == len(yielded) == 1:  # of a generator
+            return yielded[0]
         if len(functions) != 1 or not returned or returned[-1].value is None:
             return call
         within, made = functions[0], returned[-1].value

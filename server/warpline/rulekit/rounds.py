@@ -249,10 +249,15 @@ def _recurrent(loop: Loop) -> bool:
             changed = [node.target]
         elif isinstance(node.func, cst.Attribute) and node.func.attr.value.endswith("_"):
             changed = [node.func.value]
-        targets = {name for one in changed for name in _names(one)} - own
+        targets = {name for one in changed for name in _names(_changed(one))} - own
         if targets & {name for call in calls for arg in call.args for name in _names(arg)}:
             return True
     return False
+
+
+def _changed(target: cst.CSTNode) -> cst.CSTNode:
+    """What ``target[i, j] = …`` changes: none of its numbers."""
+    return _changed(target.value) if isinstance(target, cst.Subscript) else target
 
 
 def _names(node: cst.CSTNode) -> set[str]:

@@ -12,7 +12,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import Origin, origin, overridden
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method
 
 #: Lines of a loop that has one turn a step run as often; a partial step more or less at the window's ends.
 _ONCE = 0.5
@@ -44,8 +44,8 @@ def sliced(context: Context) -> Iterator[Slices]:
     """The batches of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it (or a call that
     slices so), over
     ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
-    ``tensor.chunk(parts)``, or over torch's ``BatchSampler(rows, size, drop_last)``, or over what a function
-    returns or yields of these.
+    ``tensor.chunk(parts)``, ``tensor.view(count, size, -1)``, torch's ``BatchSampler(rows, size, drop_last)``
+    or ``islice(rows, size)``, or over what a function returns or yields of these.
 
     Only of loops with one turn a step. Sizes that are no plain number, cannot be followed, or are the default
     of an option that the command line gives another value, are left out.
@@ -99,7 +99,7 @@ def _written(source: Source, loop: Loop) -> tuple[list[cst.BaseExpression], bool
 
 def _turns(
     source: Source, loop: Loop, over: cst.BaseExpression, depth: int = 2
-) -> Iterator[tuple[Loop, cst.BaseExpression]]:
+) -> Iterator[tuple[Loop, cst.BaseExpression | cst.While]]:
     """What gives ``loop`` its turns: what it iterates over, and what functions of this file that are called
     there return or yield; each with the loop that has these turns, which may be a generator's own."""
     if isinstance(over, cst.Name):
@@ -117,14 +117,22 @@ def _turns(
         for value in (*results, *(one.item for one in yielded if isinstance(one, cst.From))):
             if value is not None:
                 yield from _turns(source, loop, value, depth - 1)
-        for inner in source.nodes(cst.For, within=function):
-            if any(source.loops(one)[:1] == [inner] for one in source.nodes(cst.Yield, within=inner)):
+        yielding = (source.loops(one)[:1] for one in source.nodes(cst.Yield, within=function))
+        for inner in dict.fromkeys(one for found in yielding for one in found):
+            if isinstance(inner, cst.While):
+                yield loop, inner
+            else:
                 yield from _turns(source, inner, inner.iter, depth - 1)
 
 
 def _size(
-    source: Source, loop: Loop, over: cst.BaseExpression
+    source: Source, loop: Loop, over: cst.BaseExpression | cst.While
 ) -> tuple[list[cst.BaseExpression], bool] | None:
+    for call in source.nodes(cst.Call, within=over):
+        if source.is_named(call.func, *_TAKE) and len(call.args) == 2:
+            return [call.args[1].value], False
+    if isinstance(over, cst.While):
+        return None
     cuts = [call for call in source.nodes(cst.Call, within=over) if source.is_named(call.func, *_CUTS)]
     if cuts:
         return _of_cuts(source, cuts)
@@ -135,10 +143,17 @@ def _size(
         if source.is_named(call.func, "range"):
             sizes = _of_range(source, loop, call)
             return (sizes, False) if sizes else None
+        if is_method(call, "view") or is_method(call, "reshape"):
+            size = call.args[1].value if len(call.args) > 2 else None
+            # The number of rows may be written elsewhere again, as in `len(data) // 16`.
+            named = isinstance(size, (cst.Name, cst.Attribute)) and _gives_turns(source, call, over)
+            return ([size], False) if size is not None and named else None
     return None
 
 
 _CUTS = ("split", "chunk")
+#: They take so many from an iterator each time.
+_TAKE = ("islice", "batched", "chunked")
 #: Their arguments, of tensors' methods and of torch's functions.
 _SIZES = ("split_size", "split_size_or_sections", "chunks")
 
@@ -166,12 +181,7 @@ def _of_sampler(
     """The size of ``BatchSampler(rows, size, drop_last)``, where the loop itself gets the lists of rows; []
     for a loader's, or where the same number stands in the loop with another meaning."""
     size = source.argument(call, "batch_size", 1)
-    node: cst.CSTNode | None = call
-    while node is not None and node is not over:
-        node = source.parent(node)
-        if isinstance(node, cst.Call) and not source.is_named(node.func, *_SAME_TURNS):
-            return []
-    if size is None:
+    if size is None or not _gives_turns(source, call, over):
         return []
     body = source.parent(loop) if isinstance(loop, cst.CompFor) else loop.body
     if isinstance(size.value, cst.Integer):
@@ -181,8 +191,18 @@ def _of_sampler(
     return [size.value]
 
 
+def _gives_turns(source: Source, call: cst.Call, over: cst.BaseExpression) -> bool:
+    """Whether a loop over ``over`` has a turn for each element of what the call gives."""
+    node: cst.CSTNode | None = call
+    while node is not None and node is not over:
+        node = source.parent(node)
+        if isinstance(node, cst.Call) and not source.is_named(node.func, *_SAME_TURNS):
+            return False
+    return True
+
+
 #: Calls that give a loop the same turns as what they are given.
-_SAME_TURNS = ("enumerate", "tqdm", "list", "iter", "track")
+_SAME_TURNS = ("enumerate", "tqdm", "list", "iter", "track", "zip")
 
 
 def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpression]:

@@ -130,7 +130,8 @@ import libcst as cst
 from warpline.model import costs
 from warpline.model.change import Change, FuseOptimizer, RemoveLaunches, Replace, Scale
 from warpline.model.profile import LineCost, Op
-from warpline.rulekit import Context, Draft, Rule, count
+from warpline.rulekit import Context, Draft, Rule, Source, count
+from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.foreach import over_lists
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.library_functions import in_frameworks
@@ -170,8 +171,8 @@ class ParameterLoop(Rule):
                 continue
             loop, over = _loop(context, cost, sizes)
             if loop is not None:
-                loops.setdefault((cost.file, loop), []).append(cost)
-                known |= {(cost.file, loop)} if over else set()
+                loops.setdefault(loop, []).append(cost)
+                known |= {loop} if over else set()
         for place, own in ((loop, loops[loop]) for loop in loops if loop in known):
             spent = sum(cost.step_ms for cost in own)
             if not context.matters(spent):
@@ -198,13 +199,15 @@ class ParameterLoop(Rule):
 
 
 def _over_lists(context: Context, own: list[LineCost]) -> Change:
-    """On a CPU an operation on a list works on one tensor after the other, too: only the time between the
-    operations goes, but for that of the loop's head."""
+    """On a CPU an operation on a list works on one tensor after the other, too. Where it was not tried, only
+    the time between the operations goes, but for that of the loop's head."""
     places = tuple(cost.place for cost in own)
     if context.on_gpu:
         return FuseOptimizer(places)
-    each = sum(op.count for cost in own for op in _updating(cost)) / max(map(_often, own))
-    return RemoveLaunches(places, fuse=False, keep=1 / (1 + each))
+    rounds = max(map(_often, own))
+    each = sum(op.count for cost in own for op in _updating(cost)) / rounds
+    otherwise = RemoveLaunches(places, fuse=False, keep=1 / (1 + each))
+    return Replace("lists", places, otherwise, (str(round(rounds)),))
 
 
 def _adam(own: list[LineCost]) -> Change:
@@ -279,22 +282,40 @@ def _by_a_call(context: Context) -> set[tuple[str, int]]:
     return {place for place, seen in ways.items() if DIRECT not in seen}
 
 
-def _loop(context: Context, cost: LineCost, sizes: dict[tuple[int, ...], int]) -> tuple[int | None, bool]:
-    """The line at which the loop around a line begins, be it a comprehension, and whether it is known to run
-    over parameters: by what it runs over, by the sizes of the tensors, which are those of most of an
-    optimizer's parameters, or by the parameters that the line got in the recorded step."""
-    source = context.source(cost.file)
-    statement = source.statement_at(cost.line)
-    around: list[cst.CompFor | cst.For | cst.While] = list(source.nodes(cst.CompFor, within=statement))
-    around += source.loops_from(statement) if statement is not None else []
-    for loop in around:
-        if not isinstance(loop, cst.While) and any(word in source.code(loop.iter) for word in _HOLDERS):
-            return source.line(loop), True
+def _loop(
+    context: Context, cost: LineCost, sizes: dict[tuple[int, ...], int]
+) -> tuple[tuple[str, int] | None, bool]:
+    """Where the loop around a line, or around the only call of its function, begins, be it a comprehension or
+    a ``map``, and whether it is known to run over parameters: by what it runs over, by the sizes of the
+    tensors, which are those of most of an optimizer's parameters, or by the parameters that the line got in
+    the recorded step."""
+    source, around = _around(context, cost)
+    for place, over in around:
+        if over is not None and any(word in source.code(over) for word in _HOLDERS):
+            return place, True
     met = {op.shapes[0] for op in _updating(cost) if op.shapes}
     same = sum(number for shape, number in sizes.items() if shape in met)
-    over = same >= max(LEAST_ROUNDS, sum(sizes.values()) / 2)
-    graph = None if over else graph_around(context.profile.facts.dataflow)
+    known = same >= max(LEAST_ROUNDS, sum(sizes.values()) / 2)
+    graph = None if known else graph_around(context.profile.facts.dataflow)
     if graph is not None:
         given = {value for node in graph.at(cost.place) for value in node.inputs}
-        over = len(given & graph.parameters) >= LEAST_ROUNDS
-    return (source.line(around[0]) if around else None), over
+        known = len(given & graph.parameters) >= LEAST_ROUNDS
+    return (around[0][0] if around else None), known
+
+
+_Around = list[tuple[tuple[str, int], cst.CSTNode | None]]
+
+
+def _around(context: Context, cost: LineCost, *, called: bool = True) -> tuple[Source, _Around]:
+    """The loops around a line, the innermost first: where they begin, and what they run over."""
+    source = context.source(cost.file)
+    statement = source.statement_at(cost.line)
+    if statement is None:
+        return source, []
+    maps = [one for one in source.nodes(cst.Call, within=statement) if source.name(one.func) == "map"]
+    found: _Around = [(source.place(one), one) for one in maps]
+    found += [(source.place(one), one.iter) for one in source.nodes(cst.CompFor, within=statement)]
+    for loop in source.loops_from(statement):
+        found.append((source.place(loop), loop.iter if isinstance(loop, cst.For) else None))
+    calling = callers(context, function_of(cost)) if called and not found else []
+    return _around(context, calling[0], called=False) if len(calling) == 1 else (source, found)

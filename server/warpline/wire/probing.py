@@ -19,7 +19,7 @@ NOT_COMPILING = "torch.compile does not work here"
 KINDS = frozenset({
     "layer_norm", "rms_norm", "attention", "optimizer", "product", "padded", "narrower", "convolution", "cat",
     "gelu", "gelu_tanh", "silu", "mish", "hardswish", "sigmoid", "tanh", "softplus", "softmax", "leaky_relu",
-    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop", "channels_last",
+    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop", "lists", "channels_last",
     "embedding", "recurrent", "topk", COMPILED,
 })  # fmt: skip
 #: Words for norms whose input is in half precision. ``CAST``: the norm casts it to float32 and back, and the
@@ -54,8 +54,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Part:
-    """Operators that ran one after the other (``wire/dataflow.py``), of the kinds "compiled", "loop" and
-    "channels_last".
+    """Operators that ran one after the other (``wire/dataflow.py``), of the kinds "compiled", "loop", "lists"
+    and "channels_last".
 
     ``operators``: name, arguments and the numbers of the values made. ``inputs``: values that were there
     before, in the order of the question's tensors; ``leaves``: those of them that get gradients, by position.

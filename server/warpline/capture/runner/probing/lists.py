@@ -1,0 +1,95 @@
+"""Loops that update one tensor after the other: the recorded operators of a round, and the same on lists."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, List, Set, Tuple
+
+import torch
+
+from ....wire.dataflow import TENSOR
+from ....wire.probing import Part, Question, part_from_json
+from .compiled import as_module, plainly, seeded, small
+from .pair import Pair
+
+#: What each round has of a value, by the value's number.
+Values = Dict[int, List[Any]]
+Step = Callable[[Values], None]
+
+
+def lists(question: Question, device: str) -> Pair:
+    """Tensors: what a round is given, one after the other, and of each round's own those of all rounds.
+    Options: the round as JSON, the number of rounds, and which inputs are each round's own. Raises ValueError
+    where no operator takes a list."""
+    part, rounds = part_from_json(json.loads(question.options[0])), int(question.options[1])
+    own = {int(at) for at in question.options[2].split(",")}
+    each = _inputs(question, own, rounds, len(part.inputs), device)
+    whole = [[one.clone() for one in given] for given in each]
+    work = plainly(part, [given[0] for given in each])
+    steps = [_step(operator) for operator in part.operators]
+    if not any(listed for listed, _ in steps):
+        raise ValueError("no operator of the loop takes a list")
+
+    def one_by_one() -> Any:
+        with torch.no_grad():
+            for at in range(rounds):
+                work(*(given[at if which in own else 0] for which, given in enumerate(each)))
+        return [one for which in sorted(own) for one in each[which]]
+
+    def together() -> Any:
+        values: Values = {}
+        for which, (number, given) in enumerate(zip(part.inputs, whole)):
+            values[number] = given if which in own else given * rounds
+        with torch.no_grad():
+            for _, step in steps:
+                step(values)
+        return [one for which in sorted(own) for one in whole[which]]
+
+    return Pair(one_by_one, together, same=not seeded(part))
+
+
+def _inputs(question: Question, own: Set[int], rounds: int, count: int, device: str) -> List[List[Any]]:
+    tensors = iter(question.tensors)
+    return [[small(next(tensors), device) for _ in range(rounds if at in own else 1)] for at in range(count)]
+
+
+def _step(operator: Any) -> Tuple[bool, Step]:
+    """Whether there is a function of lists for it, and what does the operator for all rounds: it is given the
+    values so far, by number, and adds its own."""
+    name, arguments, outputs = operator
+    base = name.split(".")[1]
+    options = {}
+    if arguments and isinstance(arguments[-1], dict):
+        options = {key: value for key, value in arguments[-1].items() if value is not None}
+        arguments = arguments[:-1]
+    listed = getattr(torch, "_foreach_" + base, None)
+    plain = all(isinstance(one, (int, float)) or _is_value(one) for one in (*arguments, *options.values()))
+    if listed is None or not plain or len(outputs) != 1:
+        return False, _one_by_one(operator)
+
+    def on_lists(values: Values) -> None:
+        given = [values[int(one[len(TENSOR) :])] if isinstance(one, str) else one for one in arguments]
+        found = listed(*given, **options)
+        values[outputs[0]] = given[0] if base.endswith("_") else found
+
+    return True, on_lists
+
+
+def _one_by_one(operator: Any) -> Step:
+    _, arguments, outputs = operator
+    numbers = tuple(int(one[len(TENSOR) :]) for one in arguments if _is_value(one))
+    work = as_module(Part((operator,), numbers, (), outputs), plain=False).forward
+
+    def by_itself(values: Values) -> None:
+        made = [work(*given) for given in zip(*(values[number] for number in numbers))]
+        for at, number in enumerate(outputs):
+            values[number] = [results[at] for results in made]
+
+    return by_itself
+
+
+def _is_value(one: Any) -> bool:
+    return isinstance(one, str) and one.startswith(TENSOR)
+
+
+KINDS: Dict[str, Callable[[Question, str], Pair]] = {"lists": lists}
