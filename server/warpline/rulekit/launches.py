@@ -11,6 +11,8 @@ from warpline.wire.sites import Module, facts_of
 #: An operator that launches so many kernels in one call is a library's own loop (cuDNN's recurrent layers, a
 #: factorisation): compiled code calls it as it is.
 _OWN_LOOP = 16
+#: A line with so many kinds of operators (name, phase, sizes) runs a model, and no loop over rows. Chosen.
+_KINDS = 96
 
 
 def launching_ms(cost: LineCost) -> float:
@@ -65,4 +67,5 @@ def _mostly(calling: list[LineCost]) -> LineCost | None:
 
 def is_looping(cost: LineCost) -> bool:
     """Whether a Python loop of the user's over rows launches here: such a loop has a rule of its own."""
-    return not cost.inside and any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)
+    whole_model = bool(cost.inside) or len(cost.ops) >= _KINDS
+    return not whole_model and any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)
