@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from warpline.model.profile import LineCost, Op
-from warpline.rulekit.attention_plans import planned_sizes, planning_ms
+from warpline.rulekit.attention_plans import planned_sizes, planning_ms, plans_mostly
 
 
 def call(samples: int, length: int, cpu_ms: float, tail: str = "") -> Op:
@@ -28,3 +30,9 @@ def test_a_plan_counts_where_lengths_differ(calls: list[Op], planned: float) -> 
     line = LineCost("train.py", 9, "main", ops=tuple(calls))
     assert planning_ms(line) == planned
     assert not planned or planned_sizes(line) == len({one.shapes for one in calls if one.cpu_ms > 1})
+
+
+def test_one_step_in_five_plans_seldom() -> None:
+    usual, new = call(8, 501, 0.3), call(8, 392, 80.0)
+    assert plans_mostly(LineCost("train.py", 9, "main", ops=(usual, new)))
+    assert not plans_mostly(LineCost("train.py", 9, "main", ops=(replace(usual, count=4.0), new)))

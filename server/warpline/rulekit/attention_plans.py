@@ -26,6 +26,11 @@ def planned_sizes(cost: LineCost) -> int:
     return len({op.shapes[:3] for op in _planned(cost) if not op.name.endswith("_backward")})
 
 
+def plans_mostly(cost: LineCost) -> bool:
+    """Whether most calls of a line are of sizes that had no plan."""
+    return 2 * sum(op.count for op in _planned(cost)) >= sum(op.count for op in _calls(cost))
+
+
 def _planned(cost: LineCost) -> list[Op]:
     return [op for op in _calls(cost) if op.cpu_ms >= PLANNED_MS * op.count]
 

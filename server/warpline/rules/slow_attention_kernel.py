@@ -196,7 +196,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.attention_arguments import expanded, may_be_none, rewritten
-from warpline.rulekit.attention_plans import planned_sizes, planning_ms
+from warpline.rulekit.attention_plans import planned_sizes, planning_ms, plans_mostly
 from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
 from warpline.rulekit.fused_attention import (
     Call,
@@ -273,7 +273,10 @@ def _planned(context: Context, cost: LineCost, spent: float) -> Draft:
             **context.spent("planning", spent),
         },
         cost_ms=spent,
-        change=Scale((place,), host=max(0.0, 1 - spent / max(cost.cpu_ms, spent)), at_most=True),
+        # Of one step in five a replay knows nothing: it gives each the host time of the median step.
+        change=Scale((place,), host=max(0.0, 1 - spent / max(cost.cpu_ms, spent)), at_most=True)
+        if plans_mostly(cost)
+        else None,
         fixes=[partial(_without_cudnn, context)],
         once="planning",
     )
