@@ -80,6 +80,28 @@ def adapted(*shapes: tuple[int, ...], rows: int = 512) -> list[tuple[int, float]
     return [(draft.line, draft.saving_ms) for draft in WastedGradient().find(context)]
 
 
+BANK = """\
+optimizer = torch.optim.AdamW(net.parameters())  #> site optimizer type=AdamW shapes=[[1,64,64]]
+#> tensor %20 shape=[64,64] parameter=true unheld=true; tensor %21 shape=[64,64] parameter=true
+for x in loader:
+    made = net(x)
+    #^ cost step_ms=9 device_ms=9 backward_ms=6; node aten.mm.default args=[%22,%21] shape=[32,64]
+    #^ op aten::mm phase=backward shapes=[[64,32],[32,64]] device_ms=6
+    loss = bank(made).mean()
+    #^ cost step_ms=9 device_ms=9 backward_ms=6; node aten.mm.default args=[%0,%20] shape=[32,64]
+    #^ op aten::mm phase=backward shapes=[[64,32],[32,64]] device_ms=3
+    #^ op aten::mm phase=backward shapes=[[32,64],[64,64]] device_ms=3
+    loss.backward()  #> pass roots=[%1] read=[%21] cleared=[%20]
+"""
+
+
+def test_weights_of_a_shape_that_is_trained_elsewhere() -> None:
+    example = read_example(BANK)
+    facts = replace(example.profile.facts, flags=Flags(grad_enabled_in_step=True))
+    found = WastedGradient().find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert [(draft.cause.line, draft.saving_ms) for draft in found] == [(4, 3.0)]
+
+
 def untrained(line: str, site: str) -> tuple[int, str]:
     """Line of the finding and that line with its edit, where the first one is ``line`` with that site."""
     example = read_example(

@@ -177,6 +177,14 @@ for go in passes:
     x = go(x)  {CALLED}; {AGAIN}
 """,
     f"""\
+from torch.utils.checkpoint import checkpoint
+
+LEAN = True  # here
+run = checkpoint if LEAN else plain
+for block in blocks:
+    x = run(block, x)  {CALLED}; {AGAIN}
+""",
+    f"""\
 class Saving(nn.Module):
     def forward(self, x):
         return checkpoint(self.block, x)  {CALLED}; {AGAIN}

@@ -3,13 +3,15 @@ cost."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
+from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph.thrown import Visits
 from warpline.rulekit.graph.unheld import Unheld
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.optimizer_step import parameter_shapes
@@ -81,17 +83,28 @@ def _called(unheld: Unheld, cost: LineCost) -> list[list[bool]]:
     return [unheld.order[function] for function in cost.called if function in unheld.order]
 
 
-def frozen_weights(context: Context) -> dict[tuple[int, ...], int]:
+def frozen_weights(context: Context, other: Collection[tuple[int, ...]] = ()) -> dict[tuple[int, ...], int]:
     """How many weights of each shape, matrices and filters, ask for gradients and are no optimizer's; without
-    those of a shape that an optimizer has."""
+    those of ``other`` shapes."""
     flow = context.profile.facts.dataflow
-    held = parameter_shapes(context.sites(Optimizer.KIND))
     found: dict[tuple[int, ...], int] = {}
     for value in flow.unheld:
         shape = flow.shapes[flow.shape[value]]
-        if len(shape) >= 2 and shape not in held:
+        if len(shape) >= 2 and shape not in other:
             found[shape] = found.get(shape, 0) + 1
     return found
+
+
+def frozen_ms(context: Context) -> Callable[[LineCost], float]:
+    """Tells what a line takes for the gradients of such weights: of a shape that no optimizer has, unless the
+    line reads no other weights."""
+    own, graph = frozen_weights(context), whole_graph(context.profile.facts.dataflow)
+    apart = frozen_weights(context, parameter_shapes(context.sites(Optimizer.KIND)))
+    alone: dict[tuple[str, int], float] = {}
+    if own != apart and graph is not None:
+        visits = Visits(graph)
+        alone = visits.shares(visits.reading(visits.trained, frozenset(graph.flow.unheld)), weighted=True)
+    return lambda cost: for_weights_ms(own if alone.get(cost.place) == 1 else apart, cost)
 
 
 def for_weights_ms(weights: Collection[tuple[int, ...]], cost: LineCost) -> float:

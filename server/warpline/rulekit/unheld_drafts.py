@@ -18,7 +18,7 @@ from warpline.rulekit.graph.unheld import calls_of_unheld, of_unheld
 from warpline.rulekit.message import count
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.ungraphed import without_graph
-from warpline.rulekit.unheld import for_weights_ms, frozen_weights, trained_later, unheld_at
+from warpline.rulekit.unheld import frozen_ms, frozen_weights, trained_later, unheld_at
 from warpline.syntax.edits import Edits, Refused
 from warpline.wire.sites import Module, Untrained, facts_of
 
@@ -87,7 +87,7 @@ def _around(context: Context) -> Iterator[Draft]:
 def frozen(context: Context) -> Iterator[Draft]:
     """Weights that no optimizer has, between parts that are trained: adapters leave them as they are."""
     weights = {} if context.profile.facts.dataflow.around else frozen_weights(context)
-    spent = Spent(context.profile.lines if weights else (), partial(for_weights_ms, weights))
+    spent = Spent(context.profile.lines if weights else (), frozen_ms(context))
     total = spent.total
     if not context.matters(total) or context.sites("parallel") or trained_later(context):
         return

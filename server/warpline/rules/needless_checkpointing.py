@@ -264,6 +264,8 @@ MOST_UNKNOWN = bound("unknown-activations")
 _CALLS = ("_NoopSaveInputs", "CheckpointFunction")
 #: What torch records around a call of compiled code, and the call of its backward pass, inside a node.
 _AROUND, _BACKWARD = "Torch-Compiled Region", "CompiledFunctionBackward"
+#: A call of ``checkpoint``, or what hands it on.
+Use = tuple[Source, cst.CSTNode]
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 _WRAPPERS = tuple(
     f"torch.distributed.algorithms._checkpoint.checkpoint_wrapper.{name}"
@@ -414,31 +416,39 @@ def _entered_again(context: Context) -> list[LineCost]:
     return [cost for cost in context.profile.lines if cost.place in places] if len(places) == 1 else []
 
 
-def _uses(context: Context, called: list[LineCost]) -> list[tuple[Source, cst.Call]]:
-    """The calls of ``checkpoint`` on the lines ``called``. Where they call it by another name, the calls in
-    the script that hand it on, ``partial(checkpoint, block)``, and those of torch's that wrap a module."""
+def _uses(context: Context, called: list[LineCost]) -> list[Use]:
+    """The calls of ``checkpoint`` on the lines ``called``. Where they call it by another name, what hands it
+    on in the script, ``partial(checkpoint, block)`` or ``checkpoint if lean else plain``, and calls of what
+    torch has to wrap a module."""
     calls = [[(source, call) for call in source.calls(cost.line, "checkpoint")]
              for cost in called for source in [context.source(cost.file)]]  # fmt: skip
     if any(calls):
         return [one for found in calls for one in found] if all(calls) else []
-    return [
-        (source, call)
-        for source, call in context.calls()
-        if (
-            source.name(call.func) in _WRAPPERS
-            or any(source.name(arg.value) == _CHECKPOINT for arg in call.args)
-        )
-        and context.reached.node(source, call) is not False
-    ]
+    found = (use for source in context.sources() for use in _handed_on(source))
+    return [use for use in found if context.reached.node(*use) is not False]
 
 
-def _block(source: Source, call: cst.Call) -> cst.BaseExpression | None:
+def _handed_on(source: Source) -> Iterator[Use]:
+    for node in source.nodes(cst.Name, cst.Attribute):
+        above = source.parent(node)
+        name = source.name(node)
+        if name in _WRAPPERS and isinstance(above, cst.Call) and above.func is node:
+            yield source, above
+        elif name == _CHECKPOINT and isinstance(above, cst.IfExp):
+            yield source, node
+        elif name == _CHECKPOINT and isinstance(above, cst.Arg):
+            yield source, source.parent(above) or node
+
+
+def _block(source: Source, use: cst.CSTNode) -> cst.BaseExpression | None:
     """The block in ``partial(checkpoint, block)``, without anything else for it, and in what wraps it."""
-    given = [arg for arg in call.args if not _is_own(arg)]
-    if source.name(call.func) in _WRAPPERS:
+    if not isinstance(use, cst.Call):
+        return None
+    given = [arg for arg in use.args if not _is_own(arg)]
+    if source.name(use.func) in _WRAPPERS:
         return given[0].value if given and not given[0].star else None
     bound = (
-        source.is_named(call.func, "partial")
+        source.is_named(use.func, "partial")
         and len(given) == 2
         and not any(arg.star or arg.keyword for arg in given)
         and source.name(given[0].value) == _CHECKPOINT
@@ -446,7 +456,7 @@ def _block(source: Source, call: cst.Call) -> cst.BaseExpression | None:
     return given[1].value if bound else None
 
 
-def _switch(context: Context, uses: list[tuple[Source, cst.Call]]) -> Switch | None:
+def _switch(context: Context, uses: list[Use]) -> Switch | None:
     """The one flag by which all the calls run."""
     first, *others = [switch_of(context, *use) for use in uses] or [None]
     if first is None:
@@ -454,7 +464,7 @@ def _switch(context: Context, uses: list[tuple[Source, cst.Call]]) -> Switch | N
     return first if all(one is not None and one.flag.node is first.flag.node for one in others) else None
 
 
-def _switching(context: Context, uses: list[tuple[Source, cst.Call]]) -> tuple[Source, cst.Call] | None:
+def _switching(context: Context, uses: list[Use]) -> tuple[Source, cst.Call] | None:
     """The one call that has all of them run: ``model.enable_checkpointing()``."""
     found = [switching_call(context, *use) for use in uses]
     first = found[0] if found else None
@@ -469,7 +479,7 @@ def _left_out(source: Source, call: cst.Call) -> Fix:
     return edits.fix("Do not switch checkpointing on", "unsafe")
 
 
-def _fix(uses: list[tuple[Source, cst.Call]], switch: Switch | None) -> Fix:
+def _fix(uses: list[Use], switch: Switch | None) -> Fix:
     if switch is not None and not switch.on:
         raise Refused("the flag of the call is off as it is written: do not switch it on")
     if switch is not None:
@@ -478,12 +488,12 @@ def _fix(uses: list[tuple[Source, cst.Call]], switch: Switch | None) -> Fix:
     if len(uses) != 1:
         raise Refused(by_hand)
     ((source, call),) = uses
-    if isinstance(source.parent(call), cst.Expr):
-        return _left_out(source, call)
     block = _block(source, call)
+    if isinstance(call, cst.Call) and isinstance(source.parent(call), cst.Expr) and block is not None:
+        return _left_out(source, call)
     if block is not None:
         return Edits(source).replace(call, source.code(block)).fix("Keep the activations", "unsafe")
-    if not source.is_named(call.func, "checkpoint"):
+    if not isinstance(call, cst.Call) or not source.is_named(call.func, "checkpoint"):
         raise Refused(by_hand)
     if not call.args or call.args[0].keyword is not None:
         raise Refused(by_hand)

@@ -176,7 +176,7 @@ import torch
 #> flags grad_enabled_in_step=true
 #> tensor %20 shape=[64,64] parameter=true unheld=true; tensor %21 shape=[64,10] parameter=true
 judge = resnet().eval()  #> found; site untrained type=ResNet weights=2 evaluated=true
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  #> site optimizer shapes=[[64,10]]
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  #> site optimizer shapes=[[1,64,10]]
 for images, labels in loader:
     made = net(images)
     #^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%22,%21] shape=[32,10]
