@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from warpline.model.profile import LineCost
+from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.constants import VIEWS
@@ -30,20 +31,18 @@ _EACH = 0.5
 _DEPTH = 3  # functions that a value is passed through
 
 
-def caches_without_use(context: Context) -> list[tuple[Source, cst.Decorator]]:
-    """``lru_cache`` without a largest size, around a function whose body each step runs, for something
-    new: it keeps all results."""
-    every = {(cost.file, cost.function) for cost in context.profile.lines if cost.calls >= _EACH}
-    return [
-        (source, decorator)
-        for source in context.sources()
-        for function in source.nodes(cst.FunctionDef)
-        for decorator in function.decorators
-        if _is_endless(source, decorator.decorator)
-        and any(
-            file == source.path and name.rpartition(".")[2] == function.name.value for file, name in every
-        )
-    ]
+def endless_caches(context: Context, made: LineCost) -> list[tuple[Source, cst.Decorator]]:
+    """``lru_cache`` without a largest size, around a function whose body each step runs, for something new,
+    and which leads to the line ``made``: it keeps all results."""
+    found = []
+    for source in context.sources():
+        for function in source.nodes(cst.FunctionDef):
+            endless = [one for one in function.decorators if _is_endless(source, one.decorator)]
+            first, last = (line for line, _ in source.span(function))
+            own = context.costs_within(source.path, first + 1, last) if endless else ()
+            inside = {one.place for cost in own if cost.calls >= _EACH for one in below(context, cost)}
+            found += [(source, one) for one in endless if made.place in inside]
+    return found
 
 
 def _is_endless(source: Source, decorator: cst.BaseExpression) -> bool:

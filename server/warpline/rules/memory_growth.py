@@ -200,8 +200,8 @@ from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.growing import LEAST_LENGTHS, longer_each_step
 from warpline.rulekit.keeping import (
-    caches_without_use,
     detached,
+    endless_caches,
     joined_for_good,
     keepers,
     kept_for_good,
@@ -236,7 +236,7 @@ class MemoryGrowth(Rule):
         name, shared = _whole(line), detached(context, line)
         number = bool(name) and len(shared) == 1
         parts = [] if number else parts_kept(context, line)
-        caches = caches_without_use(context)
+        caches = endless_caches(context, line)
         if len(caches) == 1:
             yield _cached(context, *caches[0], growth)
             return
