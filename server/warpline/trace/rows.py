@@ -37,7 +37,7 @@ from warpline.trace.events import (
     is_possible,
 )
 
-PIECE = 2 << 20  # bytes of text that are best given at once
+PIECE = 3 << 20  # bytes of text that are best given at once
 SMALLEST = 8 << 20  # bytes of a trace: starting takes 0.05 s, in which msgspec reads 15 MB
 _ODD = 8  # texts in a row that were not accepted: the others will not be, either
 #: By the number that the code has for it; None: all others.
@@ -111,8 +111,9 @@ class Machine:
 
     @property
     def full(self) -> bool:
-        """Whether there may be too little room for the next text."""
-        return bool(self.rows.max() > self.at["rows"] // 2)
+        """Whether the columns should be fetched: long before there may be too little room for the next text,
+        since what is short stays in a processor's cache."""
+        return bool(self.rows.max() > self.at["rows"] // 8)
 
     def processes(self) -> list[Any]:
         """Process numbers of the first events in the last text."""
