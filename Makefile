@@ -4,7 +4,7 @@
 # make editors   once, about 3 minutes: the real editors that tests/editors drives
 # make frameworks  once: transformers, accelerate, pytorch-lightning and diffusers, for tests/frameworks
 # make samples   once: the public traces of HTA and of the TensorBoard plugin, for tests/trace
-# make bench     the speed of everything beside its peers, about half an hour; PARTS=import for one part
+# make bench     the speed of everything beside its peers, 40 to 50 minutes; PARTS=import for one part
 # make gpu-test  the tests that need a CUDA device
 # make PYTHON=/path/to/python3.12 …  uses another interpreter (3.10 to 3.14)
 

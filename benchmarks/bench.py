@@ -3,10 +3,10 @@
     python benchmarks/bench.py [PART…] [--trace FILE] [--peers FOLDER] [--quick]
 
 ``make bench`` installs the peers into ``--peers`` (an environment of its own) and fetches the sample traces
-first. PART is any of import, totals, runs, ranks, overhead, server, proof; all of them take about half an
-hour on an idle machine, ``--quick`` takes the fewest rounds. Every part is one of the scripts beside this
-one, whose own table stands on the page. Each time is a line of ``history.jsonl``, also if it is interrupted:
-commit, machine, load, medians and ratios of the import, and the tables of the other parts.
+first. PART is any of import, totals, runs, ranks, overhead, server, proof; all of them take 40 to 50 minutes
+on an idle machine, ``--quick``, with the fewest rounds, about 15. Every part is one of the scripts beside
+this one, whose own table stands on the page. Each time is a line of ``history.jsonl``, also if it is
+interrupted: commit, machine, load, medians and ratios of the import, and the tables of the other parts.
 """
 
 from __future__ import annotations
