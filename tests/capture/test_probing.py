@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import time
 from dataclasses import asdict
@@ -340,6 +341,15 @@ def test_what_cannot_be_tried_has_a_reason_and_no_figures(tried: Probed) -> None
     for one in tried.answers[-2:]:
         assert one.error
         assert one.before is None
+
+
+@pytest.mark.parametrize(("load", "times"), [(0.1, 1.0), (3.0, 1.5), (40.0, 2.0)])
+def test_what_compiles_has_longer_on_a_busy_machine(
+    monkeypatch: pytest.MonkeyPatch, load: float, times: float
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert probing._busy() == times
 
 
 def test_an_interpreter_that_does_not_answer_costs_a_note(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ START_S = 30.0
 LATE_S = 2.0
 #: Compiling may take so many times the seconds of all other trials: 30 by default.
 COMPILING = 3.0
+#: And that up to so many times where other processes use the cores: a trial that took 11 s took 52 then.
+MOST_BUSY = 2.0
 
 
 def probe(
@@ -41,7 +43,7 @@ def probe(
     on_answer: Callable[[int, int], None] | None = None,
 ) -> Probed:
     """The answers that arrive within ``seconds`` after torch is imported and the device is free, those of
-    what is compiled last and within ``COMPILING`` times as long on top.
+    what is compiled last and within ``COMPILING`` times as long on top, or longer on a busy machine.
 
     ``on_answer(done, of)`` reports progress. An answer that does not arrive, for any reason, is left out.
     Raises only KeyboardInterrupt, and Problem if ``cancelled`` was set. The child has ended on return.
@@ -49,7 +51,8 @@ def probe(
     began = time.monotonic()
     answers: list[Answer] = []
     note, mark = "", f"{os.getpid()}-probing-{time.monotonic_ns()}"
-    compiling = COMPILING * seconds if any(one.kind == COMPILED for one in questions) else 0.0
+    compiles = any(one.kind == COMPILED for one in questions)
+    compiling = COMPILING * seconds * _busy() if compiles else 0.0
     room = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # a compiler may still be writing
     with tempfile.TemporaryFile() as asked, room as empty:
         asked.write(msgspec.json.encode(QuestionBatch(device, threads, seconds, compiling, tuple(questions))))
@@ -93,6 +96,16 @@ def probe(
     if not answers:
         note = "replacements could not be tried: the interpreter gave no answer in time"
     return Probed(tuple(answers), time.monotonic() - began, len(questions) - len(answers), note)
+
+
+def _busy() -> float:
+    """How many times as long as on an idle machine a process takes, by the load of the last minute: 1 to
+    ``MOST_BUSY``."""
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):  # not on Windows
+        return 1.0
+    return min(MOST_BUSY, max(1.0, load / (os.cpu_count() or 1)))
 
 
 def _listen(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
