@@ -78,6 +78,16 @@ def test_attention_is_asked_about_by_both_products() -> None:
     assert [tensor.shape for tensor in one.tensors] == [(2, 4, 64, 32), (2, 4, 32, 64), (2, 4, 64, 32)]
 
 
+def test_attention_with_values_before_their_weights_is_asked_about_as_the_other_way_round() -> None:
+    found = run(
+        op("bmm", (6, 784, 24), (6, 24, 784)),
+        op("softmax", (6, 784, 784)),
+        op("bmm", (6, 24, 784), (6, 784, 784)),
+    )
+    (one,) = questions(found, Replace("attention", (PLACE,), OTHERWISE))
+    assert [tensor.shape for tensor in one.tensors] == [(6, 784, 24), (6, 24, 784), (6, 784, 24)]
+
+
 def test_attention_with_a_softmax_by_hand_is_asked_about_in_the_order_of_its_products() -> None:
     found = run(
         op("matmul", (2, 4, 64, 32), (2, 4, 32, 64)),

@@ -134,6 +134,9 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
     found: dict[tuple[Tensor, ...], float] = {}
     at = [(op, int(op.name == "aten::baddbmm")) for op in calls]  # what it adds to comes first
     pairs = [(tensor(op, first), tensor(op, first + 1), op) for op, first in at]
+    # Values may stand before their weights: then no product begins with what has the softmax's size.
+    sizes_of = {prod(one.shapes[0]) for one in weighed}
+    plain = any(one is not None and prod(one.shape) in sizes_of for one, _, _ in pairs)
     for left, turned, op in pairs:
         if left is None or turned is None or len(left.shape) < 3 or len(turned.shape) < 3:
             continue
@@ -142,7 +145,8 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
             heads, rows, columns = scores[:-2], scores[-2], scores[-1]
             if prod(scores) != prod(own) or columns not in (turned.shape[-1], rows):
                 continue
-            for weights, value, other in pairs:
+            before = [(right, _turned(one), op) for one, right, op in pairs] if not plain else []
+            for weights, value, other in (*pairs, *before):
                 if other is op or weights is None or value is None or len(value.shape) < 3:
                     continue
                 if prod(weights.shape) != prod(scores) or value.shape[-2] != columns:
@@ -154,6 +158,13 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
                     key = tuple(Tensor((*heads, *size), left.dtype) for size in sizes)
                 found[key] = max(found.get(key, 0.0), op.count)
     return _asked(by, options, costs, found)
+
+
+def _turned(given: Tensor | None) -> Tensor | None:
+    """A matrix of values that stands before its weights, as it would behind them: transposed."""
+    if given is None or len(given.shape) < _MATRIX:
+        return None
+    return Tensor((*given.shape[:-2], given.shape[-1], given.shape[-2]), given.dtype)
 
 
 def fused_attention(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:

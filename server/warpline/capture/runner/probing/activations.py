@@ -46,6 +46,9 @@ KINDS: Dict[str, Callable[[Question, str], Pair]] = {
     "tanh": of_one_input(tanh, torch.tanh),
     "softplus": of_one_input(lambda x: torch.log(1 + torch.exp(x)), F.softplus),
     "softmax": of_one_input(softmax, lambda x: torch.softmax(x, -1)),
+    "log_softmax": of_one_input(
+        lambda x: x - torch.logsumexp(x, -1, keepdim=True), lambda x: torch.log_softmax(x, -1)
+    ),
     "leaky_relu": of_one_input(lambda x: torch.where(x > 0, x, 0.01 * x), F.leaky_relu),
     "elu": of_one_input(elu, F.elu),
 }
