@@ -121,8 +121,8 @@ class Session:
         self.observers.install()
         if self.control.purpose is Purpose.PROFILE:
             self.observers.garbage.watch(self.progressed)
-        if self.windows.timed is not None and self.control.purpose is Purpose.PROFILE:
-            self.observers.workers.start(EARLY)
+        if self.control.purpose is Purpose.PROFILE:
+            self.observers.workers.start(EARLY, second=self.windows.timed is None)
         self.threads = WatchedThreads()
         if sys.version_info < (3, 12) and self.control.purpose is not Purpose.TIME:
             self.threads.start()

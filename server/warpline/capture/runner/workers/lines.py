@@ -8,7 +8,9 @@ of forked are not recorded: they import torch again.
 
 With few steps the capture comes last, and by then the workers have loaded all batches. So each worker also
 records its first batch, except the first sample, which may include one-time work. All workers are late by
-about the same time, so the steps wait for this only once, at the first batch.
+about the same time, so the steps wait for this only once, at the first batch. With more steps the script may
+still end in the capture, or no worker begin a batch in it: a few samples of each worker's second batch are
+recorded then, if it comes before steps are timed.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ EARLY = 1
 #: The results are written after so many unrecorded batches, with their times.
 WRITTEN_AFTER = (1, 4)
 #: The shared flag: index of the first byte of the workers, and number of these bytes.
-AT_WORK, MOST_WORKERS = 3, 64
+AT_WORK, MOST_WORKERS = 4, 64
 #: Seconds that a recorded batch may take after the capture. Captured steps
 #: may be over in less time than a worker needs for one batch.
 PATIENCE_S = 5.0
@@ -54,8 +56,8 @@ class WorkerLines:
         self.patches = Patches()
         self.early = False  # first batches were recorded
         #: Memory shared with all processes forked from here on. Bytes: how many batches each worker may
-        #: record; whether one has begun to; whether workers are sampled; then per worker, whether it records
-        #: now.
+        #: record; whether one has begun to; whether workers are sampled; whether it is their second
+        #: batches; then per worker, whether it records now.
         self.flag = mmap.mmap(-1, AT_WORK + MOST_WORKERS)
 
     def install(self) -> None:
@@ -64,10 +66,11 @@ class WorkerLines:
 
         self.patches.replace(worker, "_worker_loop", self._followed)
 
-    def start(self, most: int = RECORDED) -> None:
-        """Let each worker record ``most`` batches, or until ``pause``."""
-        self.early |= most == EARLY
-        self.flag[0] = most
+    def start(self, most: int = RECORDED, second: bool = False) -> None:
+        """Let each worker record ``most`` batches, or until ``pause``. ``second``: only a part of its second
+        one."""
+        self.early |= most == EARLY and not second
+        self.flag[0], self.flag[3] = most, second
 
     def pause(self) -> None:
         """No worker records from here on."""
@@ -130,6 +133,9 @@ class Worker:
         self.plain: deque[int] = deque(maxlen=REMEMBERED)
         self.working: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)  # processor time, time queued for it
         self.recorded = self.recorded_ns = 0
+        self.left = RECORDED  # batches that it may still record, but for the second one
+        self.second = True  # it may still record that
+        self.brief = False  # only that is recorded
         self.events = 0.0
         self.spent: dict[Location, list[float]] = {}  # ns, events, calls
         self.sampled = Sampled()
@@ -149,7 +155,11 @@ class Worker:
         def fetch(fetcher: Any, index: Any) -> Any:
             with contextlib.suppress(Exception):  # it costs the samples, not the batch
                 self.sampled.batch(bool(self.main.flag[2]))
-            if self.recorded >= self.main.flag[0] or sys.gettrace() is not None:
+            second = bool(self.main.flag[3])
+            over = RECORDED - self.left >= self.main.flag[0]
+            if second:
+                over = not (self.main.flag[0] and self.second and self.plain)
+            if over or sys.gettrace() is not None:
                 queued, computed, began = Queued(), process_time_ns(), perf_counter_ns()
                 batch = original(fetcher, index)
                 self.plain.append(perf_counter_ns() - began)
@@ -159,7 +169,9 @@ class Worker:
                         self._write()
                 return batch
             first = not self.recorded and not self.plain
-            lines = Lines(self.main.user_files, _length(index), without_first=first)
+            lines = Lines(self.main.user_files, _length(index), without_first=first, brief=second)
+            self.second &= not second
+            self.left -= not second
             self.main.flag[1] = 1
             place = AT_WORK + (getattr(get_worker_info(), "id", 0) % MOST_WORKERS)
             self.main.flag[place] = 1
@@ -175,9 +187,13 @@ class Worker:
         return fetch
 
     def _keep(self, lines: Lines) -> None:
-        if lines.failed:  # a second one would be as long
-            self.recorded = RECORDED
+        if lines.failed:  # another one would be as long
+            self.left = self.left if lines.brief else 0
             return
+        if self.brief and not lines.brief:  # what is recorded in the capture says more
+            self.recorded, self.recorded_ns, self.events = 0, 0, 0.0
+            self.spent.clear()
+        self.brief = lines.brief
         self.recorded += 1
         self.recorded_ns += lines.total_ns
         self.events += lines.events
@@ -195,6 +211,7 @@ class Worker:
             self.event_ns = event_ns()
         told = {
             "recorded": self.recorded,
+            "brief": self.brief,
             "recorded_ns": self.recorded_ns,
             "events": self.events,
             "event_ns": self.event_ns,

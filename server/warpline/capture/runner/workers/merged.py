@@ -16,8 +16,10 @@ NEAR, DENSE = 3.0, 0.25
 
 def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
     """``Workers`` of what the workers wrote, None where none did."""
-    batches = sum(one["recorded"] for one in told)
     plain = [ns for one in told for ns in one["plain_ns"]]
+    recorded = [one for one in told if one["recorded"]]
+    recorded = [one for one in recorded if not one.get("brief")] or recorded
+    batches = sum(one["recorded"] for one in recorded)
     if not batches:
         timed = (
             {"batches": 0, "batch_ms": median(plain) / 1e6, "lines": [], **_working(told)} if plain else {}
@@ -25,9 +27,7 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
         return timed or None
     total = 0.0
     lines: dict[Location, list[float]] = {}
-    for one in told:
-        if not one["recorded"]:  # it only timed its batches
-            continue
+    for one in recorded:
         cost = _event_cost(one)
         total += one["recorded_ns"] - cost * one["events"]
         for file, line, function, ns, events, calls in one["lines"]:
@@ -37,6 +37,12 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
     for spent in lines.values():
         spent[0] /= batches
     batch_ns = total / batches
+    if recorded[0].get("brief") and plain and batch_ns > 0:
+        # A part of a batch, when much else began: it says which lines take most of one.
+        usual = median(plain)
+        for spent in lines.values():
+            spent[0] *= usual / batch_ns
+        batch_ns = usual
     if _by_samples(told, lines) and plain:
         # Samples are of other batches than those that were timed.
         batch_ns = max(sum(plain) / len(plain), sum(spent[0] for spent in lines.values()))

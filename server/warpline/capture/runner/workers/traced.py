@@ -16,6 +16,8 @@ from ..lines.userfiles import UserFiles
 
 #: Time after which no further sample of a batch is recorded, and after which the batch is given up.
 ENOUGH_NS, GIVEN_UP_NS = 1_000_000_000, 5_000_000_000
+#: By what these times are divided where the batch is not to be late.
+BRIEF = 10
 #: Events by which the cost of one is measured.
 EVENTS = 2000
 #: Before Python 3.12 these are functions with an event per iteration. Their time counts for their line.
@@ -28,11 +30,17 @@ class Lines:
     """A context: the wall time of each line of the user's in this thread, events of this trace counted.
 
     ``samples``: how many are made inside, 0 if that is not known. Then only so many of them are recorded as
-    take ``ENOUGH_NS``; ``without_first``: the first one is not.
+    take ``ENOUGH_NS``; ``without_first``: the first one is not. ``brief``: far less, so that the batch is in
+    time.
     """
 
-    def __init__(self, user_files: UserFiles, samples: int = 0, without_first: bool = False) -> None:
+    def __init__(
+        self, user_files: UserFiles, samples: int = 0, without_first: bool = False, brief: bool = False
+    ) -> None:
         self.user_files = user_files
+        self.brief = brief
+        shorter = BRIEF if brief else 1
+        self.enough_ns, self.given_up_ns = ENOUGH_NS // shorter, GIVEN_UP_NS // shorter
         self.samples = samples
         self.skipping = without_first and samples > 1
         #: (code, line) -> [ns, events charged to it, times begun]
@@ -94,7 +102,7 @@ class Lines:
             self.charged[0] += now - self.last
             self.charged[1] += 1
         self.last = now
-        if now - self.began > GIVEN_UP_NS:
+        if now - self.began > self.given_up_ns:
             self.failed = True
             sys.settrace(None)
 
@@ -120,7 +128,7 @@ class Lines:
         self.top = self.top or code
         if code is not self.top:
             return False
-        if 0 < self.begun < self.samples and self.last - self.began > ENOUGH_NS:
+        if 0 < self.begun < self.samples and self.last - self.began > self.enough_ns:
             self.paused = True
             sys.settrace(None)
             return True
