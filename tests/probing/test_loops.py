@@ -139,3 +139,17 @@ def test_an_update_of_each_parameter_is_tried_on_lists_of_them() -> None:
     (usual,) = questions(recorded(averaged(*[5] * 9, 6, other=9)), replace(change, options=("10",)))
     assert usual.options[1] == "9"
     assert not questions(recorded(averaged(5, 6, 7, other=1)), change), "too many do something else"
+
+
+def test_a_round_may_begin_with_what_it_does_twice() -> None:
+    """``old.copy_(0.9 * old + 0.1 * new)``, whose line alone is known."""
+    calls: list[tuple[str, int, list[Any], tuple[int, ...]]] = []
+    for first in (0, 6):
+        calls.append(("aten.mul.Tensor", 10, [f"%{first}", 0.9], (first + 2,)))
+        calls.append(("aten.mul.Tensor", 10, [f"%{first + 1}", 0.1], (first + 3,)))
+        calls.append(("aten.add.Tensor", 10, [f"%{first + 2}", f"%{first + 3}"], (first + 4,)))
+        calls.append(("aten.copy_.default", 10, [f"%{first}", f"%{first + 4}"], (first + 5,)))
+    change = Replace("lists", (PLACE,), OTHERWISE, ("2",))
+    (one,) = questions(recorded(flowing(*calls, parameters=())), change)
+    names = [name for name, *_ in part_from_json(json.loads(one.options[0])).operators]
+    assert names == ["aten.mul.Tensor", "aten.mul.Tensor", "aten.add.Tensor", "aten.copy_.default"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, replace
+from itertools import pairwise
 from math import prod
 
 from warpline.devices import can
@@ -135,14 +136,11 @@ def _rounds(flow: Dataflow, rows: list[int], rounds: int) -> list[list[int]]:
         return []
     least = inputs.COVERED * number
     inside = [row for row in rows if often[flow.site[row], flow.name[row]] >= least]
-    first = next(row for row in inside if often[flow.site[row], flow.name[row]] == number)
-    found: list[list[int]] = []
-    for row in inside:
-        if (flow.site[row], flow.name[row]) == (flow.site[first], flow.name[first]):
-            found.append([])
-        if found:
-            found[-1].append(row)
-    return found
+    kinds = [(flow.site[row], flow.name[row]) for row in inside]
+    once = next(kind for kind in kinds if often[kind] == number)
+    # What runs twice in each round may stand before it.
+    starts = [at - kinds.index(once) for at, kind in enumerate(kinds) if kind == once]
+    return [inside[start:end] for start, end in pairwise([*starts, len(inside)])]
 
 
 def _work(flow: Dataflow, rows: list[int]) -> list[int]:
