@@ -4,9 +4,10 @@ all of them at once."""
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Sequence, Set
+from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ....wire.probing import Question, part_from_json
 from .compiled import plainly, seeded, small, working, written
@@ -42,22 +43,53 @@ def _piece(inputs: Sequence[Any], own: Set[int], at: int) -> List[Any]:
 
 
 def _at_once(each: Callable[..., Any], inputs: List[Any], own: Set[int]) -> Any:
-    """The operators that do the work of all rounds. ``vmap`` finds them here, and costs nothing later."""
-    from torch.fx.experimental.proxy_tensor import make_fx
-
+    """The operators that do the work of all rounds. ``vmap`` finds them here, and costs nothing later. (So
+    does ``make_fx``, which needs seconds to begin.)"""
     every = tuple(0 if at in own else None for at in range(len(inputs)))
     batched = torch.vmap(each, every, randomness="different")
-
-    def all_rounds(*given: Any) -> Any:  # of so many arguments as it is given, which `vmap` hides
-        return batched(*given)
-
+    given = [one.clone() for one in inputs]
     functorch = torch._C._functorch
     before = functorch._is_vmap_fallback_enabled()
     functorch._set_vmap_fallback_enabled(False)
     try:
-        return make_fx(all_rounds)(*(one.clone() for one in inputs))
+        with Recorded() as recorded:
+            results = batched(*given)
     finally:
         functorch._set_vmap_fallback_enabled(before)
+    return recorded.again(given, results)
+
+
+class Recorded(TorchDispatchMode):  # type: ignore[misc]
+    """The operators that run inside, to run again on other tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: List[Tuple[Any, Any, Dict[str, Any], Any]] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = function(*args, **(kwargs or {}))
+        self.calls.append((function, args, kwargs or {}, found))
+        return found
+
+    def again(self, given: Sequence[Any], results: Any) -> Callable[..., Any]:
+        """A function of ``given`` that gives ``results``."""
+
+        def filled(one: Any, values: Dict[int, Any]) -> Any:
+            if isinstance(one, (list, tuple)):
+                return [filled(each, values) for each in one]
+            return values.get(id(one), one) if isinstance(one, torch.Tensor) else one
+
+        def keep(found: Any, made: Any, values: Dict[int, Any]) -> None:
+            for one, other in zip(found, made) if isinstance(found, (list, tuple)) else [(found, made)]:
+                values[id(one)] = other
+
+        def work(*inputs: Any) -> Any:
+            values = {id(one): other for one, other in zip(given, inputs)}
+            for function, args, named, found in self.calls:
+                keep(found, function(*filled(args, values), **named), values)
+            return tuple(filled(results, values))
+
+        return work
 
 
 KINDS: Dict[str, Callable[[Question, str], Pair]] = {"loop": loop}
