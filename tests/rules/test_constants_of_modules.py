@@ -81,3 +81,32 @@ def test_what_a_property_computes_is_told_in_the_property() -> None:
     ]
     (draft,) = ConstantRebuilt().find(Context(replace(example.profile, lines=tuple(lines)), texts(example)))
     assert "softmax" in example.text.splitlines()[draft.line - 1]
+
+
+LOOPED = """\
+import torch
+
+def bank():
+    rows = []
+    for m in range(40):  #> cost calls={calls}
+        rows.append(edges[m : m + 1].exp())
+        #^ cost step_ms=4 device_ms=4 forward_ms=4; tensor %9 shape=[40,8192]
+        #^ node aten.exp.default function=bank args=[%9] shape=[40,8192]
+    return torch.cat(rows)
+
+for x in batches:
+    power = bank() @ x
+    #^ cost step_ms=9 device_ms=9 forward_ms=9; node aten.mm.default args=[%0,%8] shape=[40,512]
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "again", "found"),
+    [(41, (0,), True), (1, (0,), False), (41, (), False)],  # it is the loop of the steps; another value
+)
+def test_a_loop_that_begins_anew_in_each_step(calls: int, again: tuple[int, ...], found: bool) -> None:
+    example = read_example(LOOPED.format(calls=calls))
+    facts = example.profile.facts
+    facts = replace(facts, dataflow=replace(facts.dataflow, again=again))
+    drafts = ConstantRebuilt().find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert bool(list(drafts)) is found

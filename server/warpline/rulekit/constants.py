@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import libcst as cst
 
@@ -15,6 +16,8 @@ from warpline.rulekit.graph.parts import Part
 from warpline.syntax.source import Source
 
 FileLine = tuple[str, int]
+#: The head of a loop that each step begins again runs once more than its body: at least so often.
+_BEGUN_AGAIN = 1.9
 _DEPTH = 4  # functions that only call such functions
 
 
@@ -24,7 +27,8 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
     attribute, and where a module's ``forward`` computes it of the module's buffers alone: another attribute
     or buffer replaces it.
 
-    None where a name on that line is counted by the loop around it, so the next step has another value.
+    None where a name on that line is counted by the loop around it, so the next step has another value; not
+    by a loop that each step runs from its start, where the next step was seen to compute the same.
     """
     if not own:
         return None
@@ -33,7 +37,9 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
     source = context.source(place[0])
     statement = source.statement_at(place[1])
     # The other parts of a line that computes more than constants may use the loop's names as they like.
-    if statement is not None and hottest.share == 1 and _counts(source, statement):
+    seen = {node.index for node in nodes} <= set(graph.flow.again)
+    counts = partial(_counts, context if seen else None)
+    if statement is not None and hottest.share == 1 and counts(source, statement):
         return None
     site = graph.site(nodes[0])
     function = site.function if site is not None else ""
@@ -46,7 +52,7 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
         if _is_property(context.source(place[0]), place[1]):
             return place
         found = _callers(context, place[0], function)
-        if any(_counts(caller.source, caller.call) for caller in found):
+        if any(counts(caller.source, caller.call) for caller in found):
             return None
         if len({caller.place for caller in found}) != 1:
             return place
@@ -108,17 +114,21 @@ def _callers(context: Context, file: str, function: str) -> list[_Caller]:
     return found
 
 
-def _counts(source: Source, node: cst.CSTNode) -> bool:
-    """Whether ``node`` uses a name that a loop around it, or ``+= 1`` in its function, gives a new value."""
-    counted = _counted(source, node)
+def _counts(context: Context | None, source: Source, node: cst.CSTNode) -> bool:
+    """Whether ``node`` uses a name that a loop around it, or ``+= 1`` in its function, gives a new value.
+    With a ``context``, loops that each step begins again do not count."""
+    counted = _counted(context, source, node)
     return any(name.value in counted for name in source.nodes(cst.Name, within=node))
 
 
-def _counted(source: Source, node: cst.CSTNode) -> set[str]:
+def _counted(context: Context | None, source: Source, node: cst.CSTNode) -> set[str]:
     function = source.enclosing(node, cst.FunctionDef) or source.module
     sums = [one for one in source.nodes(cst.AugAssign, within=function) if source.loops(one)]
     targets: list[cst.CSTNode] = [
         one.target for one in sums if isinstance(one.value, (cst.Integer, cst.Float, cst.Name))
     ]
-    targets += [loop.target for loop in source.loops(node) if isinstance(loop, cst.For)]
+    for loop in source.loops(node):
+        head = context.cost(source.path, source.line(loop)) if context is not None else None
+        if isinstance(loop, cst.For) and (head is None or head.calls < _BEGUN_AGAIN):
+            targets.append(loop.target)
     return {name.value for target in targets for name in source.nodes(cst.Name, within=target)}
