@@ -42,6 +42,33 @@ class Shapes:
     def __getitem__(self, index):
         return list(cleaned(value) for value in self.rows[index])  #:loop
 """
+#: No line has half of the time.
+VECTORIZED = """\
+def compressed(value):
+    size = math.log1p(abs(value))  #:hot
+    sign = math.copysign(1.0, value)  #:hot
+    return round(sign * size)  #:hot
+class Shapes:
+    def __getitem__(self, index):
+        return np.vectorize(compressed)(self.waves[index])  #:loop
+"""
+LONG_LOOP = """\
+class Shapes:
+    def __getitem__(self, index):
+        found = 0
+        for one in self.rows[index]:  #:loop
+            one = one * 31 + 7  #:hot
+            found ^= one  #:hot
+            found &= 65535  #:hot
+        return found
+"""
+LONG_FUNCTION = """\
+class Shapes:
+    def __getitem__(self, index):
+        rows = self.read(index)  #:hot
+        rows = self.sorted(rows)  #:hot
+        return self.padded(rows)  #:hot
+"""
 ONCE = """\
 class Shapes:
     def __getitem__(self, index):
@@ -59,7 +86,8 @@ def findings(code: str, batch_ms: float, calls: float) -> list[int]:
         for at, text in enumerate(texts_of, 1)
         if "#:" in text
     )
-    facts = replace(example.profile.facts, workers=Workers(4, batch_ms + 10, lines))
+    whole_ms = sum(line.batch_ms for line in lines) + 10
+    facts = replace(example.profile.facts, workers=Workers(4, whole_ms, lines))
     result = diagnose(replace(example.profile, facts=facts), texts(example))
     return [one.line for one in result.findings if one.rule == "slow-sample-line"]
 
@@ -73,7 +101,7 @@ def at(code: str, mark: str) -> int:
     return next(line for line, text in enumerate(code.split("\n"), 1) if mark in text)
 
 
-@pytest.mark.parametrize("code", [LOOPED, BETWEEN])
+@pytest.mark.parametrize("code", [LOOPED, BETWEEN, VECTORIZED, LONG_LOOP])
 def test_short_lines_are_changed_where_they_are_repeated(code: str) -> None:
     assert found(code, 100, 400_000) == at(code, "#:loop")
 
@@ -94,3 +122,7 @@ def test_what_steps_wait_for_while_the_workers_keep_up_is_something_else() -> No
     """The wait of 21 ms is at the beginning of the epochs, or for a machine that is busy."""
     assert findings(ONCE, 80, 64) == [at(ONCE, "#:hot")]
     assert not findings(ONCE, 50, 64)
+
+
+def test_of_several_long_lines_none_is_the_slow_one() -> None:
+    assert findings(LONG_FUNCTION, 30, 64) == []

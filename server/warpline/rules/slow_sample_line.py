@@ -3,8 +3,8 @@
 ## What it does
 
 Finds the line of a dataset, transform or collate function that takes more than half of the loading time
-of a batch, if the step waits for batches. If a loop calls the line's function again and again, each time
-for a few microseconds, the finding is at the loop. It looks in the training process and in the loader's
+of a batch, if the step waits for batches. If a loop runs the line, its function or several short lines again
+and again, each time for a few microseconds, the finding is at the loop. It looks in the training process and in the loader's
 workers, where the lines of two batches per worker are recorded.
 
 ## Why is this slow
@@ -80,8 +80,8 @@ Display: only the author knows what the line computes and where else that could 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import libcst as cst
 
@@ -100,7 +100,9 @@ SHARE_OF_STEP = 10.0
 #: repetitions are what costs.
 _SHORT_MS = 0.01
 _COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
+_LOOP = "A loop of short lines here, which turns"
 _DEPTH = 4  # functions that only call such functions
+_Line = TypeVar("_Line", WorkerLine, LineCost)
 
 
 class SlowSampleLine(Rule):
@@ -111,33 +113,31 @@ class SlowSampleLine(Rule):
             if facts_of(Loader, site).num_workers:
                 yield from self._in_workers(context, site)
                 continue
-            lines = waits(context, site)
+            lines = [cost for cost in waits(context, site) if cost.loader_ms > 0]
             loading = sum(cost.loader_ms for cost in lines)
-            hottest = next((cost for cost in lines if cost.place not in site.uses), None)
-            if hottest is None or loading <= 0:
+            inside = [cost for cost in lines if cost.place not in site.uses]
+            hot = _hottest(context, inside, lambda cost: cost.loader_ms, loading)
+            if hot is None:
                 continue
-            part = 100 * hottest.loader_ms / loading
-            exposed = exposed_ms(context, hottest)
-            if part < PART_OF_LOADING or context.share(exposed) < SHARE_OF_STEP:
+            costs = context.costs(hot.lines)
+            exposed = sum(exposed_ms(context, cost) for cost in costs)
+            if context.share(exposed) < SHARE_OF_STEP:
                 continue
-            place = hottest.place
-            short = hottest.calls * _SHORT_MS > hottest.loader_ms
-            repeated = _repeated_at(context, lines, place) if short else None
             yield context.draft(
-                repeated.place if repeated else place,
-                (f"A line of `{repeated.function}`, which runs here," if repeated else "This line")
+                hot.place,
+                (hot.said or "This line")
                 + " takes {spent} of each step, {part} of the loading time of a batch (it runs "
-                + ("once" if round(hottest.calls) == 1 else "{calls} times")
+                + ("once" if round(hot.calls) == 1 else "{calls} times")
                 + " a step).",
                 {
                     "spent": ms("time at the line", exposed),
-                    "part": percent("time at the line", part, "batch time"),
-                    "calls": count("calls", hottest.calls, "per step"),
+                    "part": percent("time at the line", hot.part, "batch time"),
+                    "calls": count("calls", hot.calls, "per step"),
                 },
                 cause=iterated_at(context, site),
                 cost_ms=exposed,
                 saving_ms=exposed,
-                change=Scale((place,), device=0.0, host=0.0),
+                change=Scale(hot.lines, device=0.0, host=0.0),
             )
 
     def _in_workers(self, context: Context, site: Site) -> Iterator[Draft]:
@@ -146,45 +146,86 @@ class SlowSampleLine(Rule):
         loaders = [one for one in context.sites("loader") if facts_of(Loader, one).num_workers and one.uses]
         if workers is None or not workers.lines or loaders != [site]:  # whose lines they are is known of one
             return
-        spent: dict[tuple[str, int], float] = {}  # a comprehension is a function of its own, at that line
-        for line in workers.lines:
-            place = line.place
-            spent[place] = spent.get(place, 0.0) + line.batch_ms
-        hottest = max(spent, key=lambda place: spent[place])
+        hot = _hottest(context, workers.lines, lambda line: line.batch_ms, workers.batch_ms)
         waited, needed = waited_ms(context, site), keeping_up_ms(context, site)
         if needed is not None:
             waited = min(waited, needed)
-        part = 100 * spent[hottest] / workers.batch_ms if workers.batch_ms else 0.0
-        if part < PART_OF_LOADING or context.share(waited) < SHARE_OF_STEP:
+        if hot is None or context.share(waited) < SHARE_OF_STEP:
             return
-        calls = sum(line.calls for line in workers.lines if line.place == hottest)
-        short = calls * _SHORT_MS > spent[hottest]
-        repeated = _repeated_at(context, workers.lines, hottest) if short else None
-        evidence = {"calls": count("calls", round(calls), "per batch")} if repeated else {}
+        evidence = {"calls": count("calls", round(hot.calls), "per batch")} if hot.said else {}
         yield context.draft(
-            repeated.place if repeated else hottest,
-            (
-                f"A line of `{repeated.function}`, which runs here {{calls}} times a batch,"
-                if repeated
-                else "This line"
-            )
+            hot.place,
+            (f"{hot.said} {{calls}} times a batch," if hot.said else "This line")
             + " takes {spent} per batch in the loader's workers, {part} of their time for it, and each step "
             "waits {wait} for a batch.",
             {
                 **evidence,
-                "spent": ms("time at the line in a worker, per batch", spent[hottest]),
-                "part": percent("time at the line", part, "batch time"),
+                "spent": ms("time at the line in a worker, per batch", hot.spent_ms),
+                "part": percent("time at the line", hot.part, "batch time"),
                 "wait": ms("exposed wait", waited),
             },
             cause=iterated_at(context, site),
             cost_ms=waited,
-            saving_ms=waited * part / 100,
+            saving_ms=waited * hot.part / 100,
         )
+
+
+class _Hot(NamedTuple):
+    """``lines`` take ``spent_ms`` of a batch, ``part`` of it in percent. ``said``: what is repeated at
+    ``place`` so often that this is what costs; "" where the line itself does."""
+
+    place: tuple[str, int]
+    lines: tuple[tuple[str, int], ...]
+    spent_ms: float
+    part: float
+    calls: float
+    said: str
+
+
+def _hottest(
+    context: Context, lines: Sequence[_Line], spent_ms: Callable[[_Line], float], whole_ms: float
+) -> _Hot | None:
+    """The line that takes at least ``PART_OF_LOADING``, else the short function or loop whose lines do."""
+    spent: dict[tuple[str, int], float] = {}  # a comprehension is a function of its own, at that line
+    calls: dict[tuple[str, int], float] = {}
+    for line in lines:
+        spent[line.place] = spent.get(line.place, 0.0) + spent_ms(line)
+        calls[line.place] = calls.get(line.place, 0.0) + line.calls
+    if not spent or whole_ms <= 0:
+        return None
+    hottest = max(spent, key=lambda place: spent[place])
+    groups: dict[cst.CSTNode | None, list[tuple[str, int]]] = {None: [hottest]}
+    for place in spent:
+        source = context.source(place[0])
+        statement = source.statement_at(place[1])
+        inside = source.enclosing(statement, cst.For, cst.While, cst.FunctionDef) if statement else None
+        if inside is not None:
+            groups.setdefault(inside, []).append(place)
+    whole = {around: sum(spent[place] for place in places) for around, places in groups.items()}
+    least = PART_OF_LOADING / 100 * whole_ms
+    around: cst.CSTNode | None = None
+    if whole[None] < least:
+        around = max(whole, key=lambda one: whole[one])
+    places, total = tuple(groups[around]), whole[around]
+    often = max(calls[place] for place in places)
+    repeated = _repeated_at(context, lines, places[0]) if often * _SHORT_MS > total else None
+    if isinstance(around, (cst.For, cst.While)) and often * _SHORT_MS > total:
+        repeated = _Repeated(context.source(places[0][0]).place(around), "")
+    if total < least or (around is not None and repeated is None):
+        return None
+    said = (
+        ""
+        if repeated is None
+        else _LOOP
+        if not repeated.function
+        else f"`{repeated.function}`, which runs here"
+    )
+    return _Hot(repeated.place if repeated else hottest, places, total, 100 * total / whole_ms, often, said)
 
 
 class _Repeated(NamedTuple):
     place: tuple[str, int]  # of a loop or comprehension
-    function: str  # that it calls
+    function: str  # that it calls; "" where it is the loop itself
 
 
 def _repeated_at(
@@ -206,15 +247,20 @@ def _repeated_at(
             line.place: (other, call)
             for line in lines
             for other in [context.source(line.file)]
-            for call in other.calls(line.line, function.name.value)
-            if other.line(call) == line.line
+            for call in other.calls(line.line)
+            if other.line(call) == line.line and _calls(other, call, function.name.value)
         }
         if len(callers) != 1:
             return None
         ((place, (source, call)),) = callers.items()
-        if _repeats(source, call):
+        if _repeats(source, call) or not source.is_named(call.func, function.name.value):
             return _Repeated(place, function.name.value)
     return None
+
+
+def _calls(source: Source, call: cst.Call, name: str) -> bool:
+    """Whether ``call`` calls the function, or is given it: ``map(f, rows)``, ``np.vectorize(f)(rows)``."""
+    return any(source.is_named(node, name) for node in (call.func, *(given.value for given in call.args)))
 
 
 def _repeats(source: Source, node: cst.CSTNode) -> bool:
