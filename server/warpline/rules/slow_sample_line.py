@@ -4,8 +4,8 @@
 
 Finds the line of a dataset, transform or collate function that takes more than half of the loading time
 of a batch, if the step waits for batches. If a loop runs the line, its function or several short lines again
-and again, each time for a few microseconds, the finding is at the loop. It looks in the training process and in the loader's
-workers, where the lines of two batches per worker are recorded.
+and again, each time for a few microseconds, the finding is at the loop. It looks in the training process
+and in the loader's workers, where the lines of two batches per worker are recorded.
 
 ## Why is this slow
 
