@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.annotated import FILE, read_example, texts
+from warpline.model.change import RemoveLaunches
 from warpline.rulekit import Context
 from warpline.rules.parameter_loop import ParameterLoop
 from warpline.wire.dataflow import DIRECT, MODULE, Dataflow, OperatorSite
@@ -73,6 +74,12 @@ def test_parameters_are_known_by_the_record(busy: float, by: str, tensors: int) 
     context = Context(replace(example.profile, facts=facts), texts(example))
     found = [(draft.line, getattr(draft.change, "by", "")) for draft in ParameterLoop().find(context)]
     assert found == ([(1, by)] if tensors > 8 else [])
+
+
+def test_an_average_that_is_copied_is_not_tried_operator_by_operator() -> None:
+    example = read_example("#> device kind=cpu" + CODE)
+    (draft,) = ParameterLoop().find(Context(example.profile, texts(example)))
+    assert isinstance(draft.change, RemoveLaunches)
 
 
 HELPER = """\
