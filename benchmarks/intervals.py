@@ -55,6 +55,9 @@ FIRST = (
     ("First contact on GPUs, round 13", "round13", "cuda"),
     ("First contact on CPUs, round 13", "round13cpu", "cpu"),
     ("First contact on GPUs, round 14", "round14", "cuda"),
+    ("First contact on CPUs, round 15", "round15cpu", "cpu"),
+    ("First contact on GPUs, round 16", "round16", "cuda"),
+    ("First contact on CPUs, round 16", "round16cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
