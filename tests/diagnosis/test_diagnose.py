@@ -87,12 +87,19 @@ def test_findings_are_ranked_by_what_they_would_save() -> None:
 
 def test_what_another_rule_says_better_is_left_out() -> None:
     example = read_example(CODE)
-    rules = [Fixed("a", 5, 20), Fixed("b", 5, 4, covers=("a",)), Fixed("a", 4, 3), Fixed("a", 4, 9)]
+    rules = [Fixed("a", 5, 7), Fixed("b", 5, 4, covers=("a",)), Fixed("a", 4, 3), Fixed("a", 4, 9)]
     found = diagnose(example.profile, example.profile.sources.get, catalogue=rules).findings
     assert [(finding.rule, finding.line, finding.evidence[0].value) for finding in found] == [
         ("a", 4, 9),
         ("b", 5, 4),
     ]
+
+
+def test_a_small_saving_hides_no_large_one() -> None:
+    example = read_example(CODE)
+    rules = [Fixed("a", 5, 20), Fixed("b", 5, 4, covers=("a",))]
+    found = diagnose(example.profile, example.profile.sources.get, catalogue=rules).findings
+    assert [finding.rule for finding in found] == ["a", "b"]
 
 
 def test_a_change_that_would_make_the_step_longer_is_no_finding() -> None:

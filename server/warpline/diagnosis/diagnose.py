@@ -41,6 +41,8 @@ WARNING, INFORMATION = 10.0, 5.0
 HARM = 1.02
 #: What compiles for longer than it saves in so much running is a hint.
 WON_BACK_S = figures.bound("won-back-s")
+#: A finding hides another rule's at its lines if it saves at least this share of what that one would.
+EXPLAINED = figures.bound("hides-finding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +203,25 @@ def _merged(drafts: list[tuple[Rule, Draft]]) -> list[tuple[Rule, Draft]]:
         key = (rule.name, draft.file, draft.line)
         if key not in best or best[key][1].saving_ms < draft.saving_ms:
             best[key] = (rule, draft)
-    covered = {
-        (name, place) for rule, draft in best.values() for name in rule.covers for place in _places(draft)
-    }
+    covering: dict[tuple[str, tuple[str, int]], list[Draft]] = {}
+    for rule, draft in best.values():
+        for name in rule.covers:
+            for place in _places(draft):
+                covering.setdefault((name, place), []).append(draft)
     return [
         (rule, draft)
         for rule, draft in best.values()
-        if not any((rule.name, place) in covered for place in (draft.place, draft.cause.place))
+        if not any(
+            _explains(other, draft)
+            for place in (draft.place, draft.cause.place)
+            for other in covering.get((rule.name, place), ())
+        )
     ]
+
+
+def _explains(draft: Draft, other: Draft) -> bool:
+    """Whether ``draft`` is about most of what ``other`` would save. What keeps memory saves no time."""
+    return draft.cost_ms is None or draft.saving_ms >= EXPLAINED * other.saving_ms
 
 
 def _places(draft: Draft) -> set[tuple[str, int]]:
