@@ -457,3 +457,34 @@ for images in loader:
 def test_an_assert_of_one_bit_is_left_to_the_device(check: str, told: str) -> None:
     (found,) = fixed(ASSERTED.format(check=check), "sync-in-step")
     assert told in found
+
+
+NATS = """\
+import torch
+import torch.nn.functional as F
+def nats(scores, target):
+    shifted = scores - scores.amax(dim=-1, keepdim=True)  #> cost device_ms=6
+    whole = shifted.exp().sum(dim=-1{kept}).log()  #> cost device_ms=6
+    hit = shifted.gather(-1, target[..., None])[..., 0]
+    #^ cost device_ms=2; op aten::gather shapes=[{shape}] device_ms=1
+    return {result}  #> cost device_ms=2
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, "return F.cross_entropy(scores, target)"),
+        ({"shape": "[8,64,500]"}, "return F.cross_entropy(scores.flatten(0, -2), target.flatten())"),
+        ({"result": "-(hit - whole).mean()"}, "return F.cross_entropy(scores, target)"),
+        ({"result": "(whole - hit).sum()"}, 'return F.cross_entropy(scores, target, reduction="sum")'),
+        ({"result": "(hit - whole).mean()"}, ""),  # its negative
+        ({"kept": ", keepdim=True"}, ""),  # a matrix of all rows less all rows
+    ],
+)
+def test_cross_entropy_as_what_is_taken_of_all_classes_less_the_right_one(
+    changed: dict[str, str], told: str
+) -> None:
+    parts = {"kept": "", "shape": "[512,500]", "result": "(whole - hit).mean()", **changed}
+    found = fixed(NATS.format(**parts), "hand-written-loss")
+    assert [told] == [told for one in found if told in one] if told else found == []

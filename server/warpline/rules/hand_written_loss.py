@@ -146,6 +146,8 @@ def _fix(formula: Formula[Loss]) -> Fix:
 
 
 def _rank(formula: Formula[Loss]) -> int:
-    """The most dimensions of what a softmax there was taken of; 0 where that is not known."""
+    """The most dimensions of what a softmax, or the right class, there was taken of; 0 where that is not
+    known."""
     ops = [op for cost in formula.costs for op in cost.ops if op.phase == "forward" and op.shapes]
-    return max((len(op.shapes[0]) for op in ops if "softmax" in op.name or "logsumexp" in op.name), default=0)
+    taken = [op for op in ops if any(word in op.name for word in ("softmax", "logsumexp", "gather"))]
+    return max((len(op.shapes[0]) for op in taken), default=0)

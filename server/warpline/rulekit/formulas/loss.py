@@ -60,9 +60,9 @@ def _picked(inner: list[Term], sign: float) -> Loss | None:
     """Cross entropies: ``sign`` times the mean of log probabilities of classes, or of their negatives."""
     if len(inner) != 1:
         return None
-    term = inner[0]
-    while term.op in ("squeeze", "view", "flatten"):
-        term = term.args[0]
+    if inner[0].op == "sub":
+        return _normalized(*(inner[0].args if sign > 0 else inner[0].args[::-1]))
+    term = _column(inner[0])
     if term.op == "index" and len(term.args) == 3 and term.args[1].op == "arange":
         return _cross_entropy(term.args[0], term.args[2], sign=sign)
     if term.op == "gather" and term.args[1].number in (1, -1):
@@ -70,6 +70,41 @@ def _picked(inner: list[Term], sign: float) -> Loss | None:
     if term.op == "sum" and term.value[0] in ((1,), (-1,)):
         return _one_hot(term.args[0], sign)
     return None
+
+
+def _normalized(whole: Term, picked: Term) -> Loss | None:
+    """``logsumexp(x) - x[y]``: what is taken of all classes less the score of the right one."""
+    found, column = _log_sum(whole), _column(picked)
+    if found is None or column.op != "gather" or column.args[1].number not in (1, -1):
+        return None
+    scores, dim, kept = found
+    target = _column_of(column.args[2])
+    # Of one row and one column the difference would be a matrix.
+    if column.args[0] is not scores or target is None or kept is not (column is picked):
+        return None
+    if scores.op == "sub" and _largest_of(scores.args[1]) is scores.args[0]:
+        scores = scores.args[0]  # made smaller so that nothing overflows, which the call does by itself
+    return Loss("Cross entropy", "cross_entropy", (scores, target), (), None, dim == -1)
+
+
+def _column(term: Term) -> Term:
+    """``x`` of ``x.squeeze(1)``, ``x[..., 0]`` and ``x.view(-1)``."""
+    while term.op in ("squeeze", "view", "flatten") or _is_first_column(term):
+        term = term.args[0]
+    return term
+
+
+def _is_first_column(term: Term) -> bool:
+    *before, last = term.args[1:] or (term,)
+    return (
+        term.op == "index" and last.number == 0 and all(one.value is ... for one in before) and bool(before)
+    )
+
+
+def _largest_of(term: Term) -> Term | None:
+    """``x`` of ``x.amax(-1, keepdim=True)`` and ``x.max(-1, keepdim=True).values``."""
+    term = term.args[0] if term.op == "attr" and term.value == "values" else without_casts(term)
+    return term.args[0] if term.op in ("amax", "max", "max_along") and term.args else None
 
 
 def _one_hot(term: Term, sign: float) -> Loss | None:
@@ -158,10 +193,22 @@ def _surprise_of(term: Term) -> tuple[Term, int] | None:
 
 def _less(scores: Term, whole: Term) -> tuple[Term, int] | None:
     """The scores and their dimension with the classes, if ``whole`` is what a softmax of them divides by."""
-    if whole.op != "logsumexp" or whole.args[0] is not scores:
+    found = _log_sum(whole)
+    return found[:2] if found is not None and found[0] is scores and found[2] else None
+
+
+def _log_sum(term: Term) -> tuple[Term, int, bool] | None:
+    """``x`` of ``logsumexp(x)`` and ``x.exp().sum().log()``, the dimension (1 or -1) of the classes, and
+    whether that dimension stays."""
+    term = without_casts(term)
+    if term.op == "log" and term.args[0].op == "sum" and term.args[0].args[0].op == "exp":
+        summed = term.args[0]
+        scores, (dims, kept) = summed.args[0].args[0], summed.value
+    elif term.op == "logsumexp":
+        scores, (dims, kept) = term.args[0], term.value
+    else:
         return None
-    dims, kept = whole.value
-    return (scores, dims[0]) if kept and dims in ((1,), (-1,)) else None
+    return (scores, dims[0], bool(kept)) if dims in ((1,), (-1,)) else None
 
 
 def _unguarded(term: Term) -> Term:
