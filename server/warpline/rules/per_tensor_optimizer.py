@@ -256,7 +256,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.filled import maker_of
-from warpline.rulekit.holders import by_hand, display_of, literal_at
+from warpline.rulekit.holders import argument, by_hand, display_of, literal_at
 from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.optimizer_groups import same_settings_together
 from warpline.rulekit.optimizer_step import (
@@ -467,7 +467,10 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
         edits.remove_argument(call, "foreach")
         edits.set_argument(call, "fused", "True")
     else:
-        edits.set_argument(call, "fused", "True")
+        # What the call unpacks had neither, so a keyword beside it is the only one.
+        given = [argument(site, name) for name in ("fused", "foreach")]
+        lacks = all(one is not None and not one.passed for one in given)
+        edits.set_argument(call, "fused", "True", lacks=lacks)
     return edits.fix(f"Use the fused {kind}", "unsafe")
 
 
