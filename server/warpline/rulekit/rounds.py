@@ -256,7 +256,7 @@ def _recurrent(loop: Loop) -> bool:
 
 
 def _changed(target: cst.CSTNode) -> cst.CSTNode:
-    """What ``target[i, j] = …`` changes: none of its numbers."""
+    """The name that ``name[i, j] = …`` changes, without its indices."""
     return _changed(target.value) if isinstance(target, cst.Subscript) else target
 
 

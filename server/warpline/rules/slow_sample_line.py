@@ -113,7 +113,7 @@ class SlowSampleLine(Rule):
             if facts_of(Loader, site).num_workers:
                 yield from self._in_workers(context, site)
                 continue
-            lines = [cost for cost in waits(context, site) if cost.loader_ms > 0]
+            lines = waits(context, site)
             loading = sum(cost.loader_ms for cost in lines)
             inside = [cost for cost in lines if cost.place not in site.uses]
             hot = _hottest(context, inside, lambda cost: cost.loader_ms, loading)

@@ -5,7 +5,8 @@ the replay of the unchanged window takes as long as the step timed without the p
 
 A device-bound step does not show the host's scale. The record cost and the scale are the usual ones then
 (``USUAL_OP_NS``, ``USUAL``), and the remaining difference is a scale of device time (the device's clock rate
-may differ between two windows).
+may differ between two windows). Where the usual host would take longer than the step, both are scaled, each
+as little as its spread allows.
 """
 
 from __future__ import annotations
@@ -113,12 +114,13 @@ def calibrated(
     # If the device alone explains the step, the host is still not infinitely fast: its speed decides how long
     # the step takes once the device has less work.
     if most > step_ns:
-        device = _likeliest_device(with_host, step_ns, usual, SPREAD if seen is None else SEEN_SPREAD)
+        spread = SPREAD if seen is None else SEEN_SPREAD
+        device = _likeliest_device(with_host, (least, most), step_ns, usual, spread)
         quick = replace(clock, device=device)
         host = _solve(lambda scale: replay(timeline, replace(quick, host=scale), feed), step_ns, LEAST, usual)
         if abs(replay(timeline, replace(quick, host=host), feed) - step_ns) < _EXACT * step_ns:
             return replace(quick, host=host)
-    elif least < CLOSE * step_ns <= CLOSE * with_host(usual * NEARLY):
+    elif least < CLOSE * step_ns and step_ns <= with_host(usual * NEARLY):
         return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
     else:
         host = usual
@@ -132,16 +134,22 @@ def calibrated(
 
 
 def _likeliest_device(
-    with_host: Callable[[float], float], step_ns: float, usual: float, spread: float
+    with_host: Callable[[float], float],
+    ends: tuple[float, float],
+    step_ns: float,
+    usual: float,
+    spread: float,
 ) -> float:
     """The device's scale where a ``usual`` host, with the device as recorded, takes longer than the step.
 
     Either may have been quicker than that. Of all pairs of scales with which the replay takes ``step_ns``,
     this is the one whose parts are nearest to the usual, each in units of its spread. A replay with both
-    scales is taken for ``device * with_host(host / device)``.
+    scales is taken for ``device * with_host(host / device)``. ``ends``: ``with_host`` of ``LEAST`` and of
+    ``usual``.
     """
     scales = np.geomspace(LEAST, usual, _SCALES)
-    taken = np.maximum.accumulate([with_host(scale) for scale in scales.tolist()])
+    between = [with_host(scale) for scale in scales[1:-1].tolist()]
+    taken = np.maximum.accumulate([ends[0], *between, ends[1]])
     best, found = np.inf, QUICKEST
     for device in np.linspace(1.0, QUICKEST, _DEVICES).tolist():
         wanted = step_ns / device

@@ -38,7 +38,7 @@ def take(column: NDArray[Any], rows: Ints, missing: Any = -1) -> NDArray[Any]:
 
 
 def occurring(numbers: Ints, count: int) -> Ints:
-    """The different ones of ``numbers``, all of them less than ``count``, in their order."""
+    """The distinct ``numbers``, all less than ``count``, sorted."""
     met = np.zeros(count, bool)
     met[numbers] = True
     return np.flatnonzero(met)

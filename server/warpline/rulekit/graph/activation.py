@@ -53,7 +53,7 @@ def _softmaxes(graph: Graph) -> Iterator[Match]:
 
 
 def _is_read_within(graph: Graph, nodes: Sequence[Node]) -> bool:
-    """Whether other operators read what a formula makes on its way: that has to be made all the same."""
+    """Whether other operators read an intermediate result, which a fused call would not give."""
     made = (value for node in nodes if node is not nodes[-1] for value in node.outputs)
     return any(
         reader not in nodes and value not in reader.outputs

@@ -93,7 +93,7 @@ def _divided(graph: Graph) -> Iterator[tuple[Match, int]]:
 
 
 def _centres(graph: Graph, node: Node) -> bool:
-    """Whether it takes each row's largest score off, as a softmax does itself."""
+    """Whether ``node`` subtracts each row's largest score, as a softmax does itself."""
     largest_one = graph.producer.get(graph.origin(node.inputs[-1], frozenset({"detach"})))
     return node.name == "sub" and largest_one is not None and largest_one.name in ("amax", "max")
 

@@ -23,6 +23,7 @@ PADDINGS = frozenset({"add", "clamp", "clamp_min"})
 DIVISIONS = frozenset({"div", "true_divide"})
 #: What takes some exponentials out of a sum.
 _LEFT_OUT = frozenset({"mul", "masked_fill", "where", "masked_select", "index"})
+#: Operators that are followed back at most.
 _FAR = 12
 
 

@@ -77,7 +77,7 @@ def _read_of(graph: Graph, value: int, dim: int) -> Iterator[tuple[str, int]]:
 
 
 def _ordered(graph: Graph, reader: Node, value: int, dim: int) -> int | None:
-    """The dimension of what a tensor becomes that is put into the order ``value``; None for another use."""
+    """The dimension of its result that ``reader`` puts into the order ``value``; None for another use."""
     if reader.name == "index" and isinstance(places := reader.arguments[1], tuple):
         alone = [at for at, one in enumerate(places) if one is not None] if places.count(Ref(value)) else []
         return alone[0] if len(alone) == 1 and len(graph.shape(value)) == 1 else None
