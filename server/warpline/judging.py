@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import threading
 from collections.abc import Callable
@@ -129,8 +130,10 @@ def try_replacements(
     request: Request,
     on_progress: Callable[[Progress], None] | None,
     cancelled: threading.Event | None,
+    until: float = math.inf,
 ) -> None:
-    """Try the replacements, keep the answers in the run, and make its report again."""
+    """Try the replacements (at most until then, of ``time.monotonic()``), keep the answers in the run, and
+    make its report again."""
     from warpline.capture import probing
 
     def tell(done: int, total: int) -> None:
@@ -147,6 +150,7 @@ def try_replacements(
         threads=facts.flags.threads,
         cancelled=cancelled,
         on_answer=tell,
+        until=until,
     )
     with contextlib.suppress(Problem):  # of a disk that is full: the predictions are simulated then
         runs.write_json(run, PROBED, found)

@@ -8,9 +8,11 @@ unreadable.
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from warpline.trace import Ahead, Trace
 
 
+#: Trying replacements takes at most this share of the time that is left, where there is an end: what the
+#: caller measures then says more than a better prediction.
+TRYING = 0.2
 #: Each is another trace to read.
 MOST_RANKS_IN_TIMELINE = 15
 
@@ -46,6 +51,7 @@ def profile(
     on_report: Callable[[Path, Report], None] | None = None,
     stdin: int | None = None,
     interrupted_s: float | None = None,
+    ends: float = math.inf,
 ) -> tuple[Path, Report]:
     """Run the script, measure it, and say what its lines cost: (run folder, report).
 
@@ -53,6 +59,7 @@ def profile(
     ``stdin`` is the descriptor that the script reads from (None: an empty input). ``interrupted_s``: how long
     the script may take to end once it is cancelled (None: a few seconds).
     ``on_report`` is called as soon as there is a report, while the script may still be ending.
+    ``ends``: when the caller has to end (``time.monotonic()``), which needs time after the profile.
     Raises Problem with the exit status of the contract.
     """
     from warpline.capture.launch import capture
@@ -95,7 +102,9 @@ def profile(
             )
         for judged in open_questions:
             # Only now are the device and the cores free.
-            judging.try_replacements(run, judged, request, on_progress, cancelled)
+            now = time.monotonic()
+            until = now + TRYING * (ends - now)
+            judging.try_replacements(run, judged, request, on_progress, cancelled, until)
             made[0] = report_of(run)
     finally:
         # Also when that is cancelled: the report is valid without it.

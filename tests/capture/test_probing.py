@@ -361,6 +361,19 @@ def test_an_interpreter_that_does_not_answer_costs_a_note(tmp_path: Path) -> Non
     assert "could not be tried" in found.note
 
 
+def test_trials_end_when_their_caller_needs_the_time(tmp_path: Path) -> None:
+    """What has arrived by then counts."""
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\necho '{}'; echo \"$ANSWER\"; sleep 600\n")
+    slow.chmod(0o755)
+    answer = Answer(QUESTIONS[0])
+    request = Request(python=str(slow), environment={"ANSWER": json.dumps(asdict(answer))})
+    until = time.monotonic() + 2.0
+    found = probing.probe(request, QUESTIONS[:2], 300.0, device="cpu", threads=1, until=until)
+    assert time.monotonic() < until + 30
+    assert (found.answers, found.left) == ((answer,), 1)
+
+
 def test_an_interpreter_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = tmp_path / "python"
     silent.write_text("#!/bin/sh\nsleep 600\n")

@@ -10,7 +10,7 @@ from warpline.commands import trials
 from warpline.measure.candidate import Candidate
 from warpline.measure.contest import Outcome
 from warpline.measure.results import results
-from warpline.measure.verdict import ONCE
+from warpline.measure.verdict import NOT_TIMED, ONCE, UNPROVEN
 from warpline.model.report import Measured
 
 
@@ -22,6 +22,28 @@ def test_fixes_that_there_was_no_time_for_are_not_said_to_be_missing(
 ) -> None:
     trials.show([], results([], None, lambda file: ""), {}, [], proposed=proposed)
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("reasons", "said"),
+    [
+        ((NOT_TIMED, NOT_TIMED), "No fix was timed."),
+        ((NOT_TIMED, "no measurable gain"), "No measurable gain so far."),
+        ((UNPROVEN,), "No measurable gain so far."),
+        (("no measurable gain", "train.py failed with ValueError"), "No change has a measurable gain."),
+    ],
+)
+def test_what_was_not_decided_is_not_said_to_gain_nothing(
+    reasons: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcomes = [Outcome(Candidate((one,), one, {}), 20.0, None, None, False, one, 0) for one in reasons]
+    notes = trials.ending(["budget"], 20.0, "all rounds take about 2 min 10 s here")
+    trials.show(outcomes, results(outcomes, None, lambda file: ""), {}, notes)
+    *_, summary, note = capsys.readouterr().out.splitlines()
+    assert summary == said
+    assert note == (
+        "Note: the time budget of 20 s (--budget) ended first: all rounds take about 2 min 10 s here"
+    )
 
 
 def test_names_stay_whole_and_numbers_below_their_headings(

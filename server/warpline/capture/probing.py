@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import subprocess
@@ -41,11 +42,13 @@ def probe(
     threads: int | None,
     cancelled: threading.Event | None = None,
     on_answer: Callable[[int, int], None] | None = None,
+    until: float = math.inf,
 ) -> Probed:
     """The answers that arrive within ``seconds`` after torch is imported and the device is free, those of
     what is compiled last and within ``COMPILING`` times as long on top, or longer on a busy machine.
 
-    ``on_answer(done, of)`` reports progress. An answer that does not arrive, for any reason, is left out.
+    ``on_answer(done, of)`` reports progress. An answer that does not arrive, for any reason, is left out; so
+    are those that would come after ``until`` (``time.monotonic()``).
     Raises only KeyboardInterrupt, and Problem if ``cancelled`` was set. The child has ended on return.
     """
     began = time.monotonic()
@@ -75,7 +78,7 @@ def probe(
             lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
             threading.Thread(target=_listen, args=(child.stdout, lines), daemon=True).start()
             late = began + START_S
-            while time.monotonic() < late:
+            while time.monotonic() < min(late, until):
                 if cancelled is not None and cancelled.is_set():
                     raise Problem("cancelled", 130)
                 try:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpline.commands.deadline import Deadline
+from warpline.model import units
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -78,7 +80,10 @@ def _measure(options: argparse.Namespace, limit: Deadline | None, limited: ExitS
             for one, candidate in tried
             if one.finding.predicted is not None
         }
-        notes = [*trials.ending(ended, limit.budget_s), *pipeline.past_predictions(run_folder.parent)]
+        all_s = time.monotonic() - limit.began + contest.forecast.left_s(contest.several)
+        at = shown.message.partition(";")[0]
+        more = f"it was at: {at}; all rounds take about {units.seconds(all_s)} here"
+        notes = [*trials.ending(ended, limit.budget_s, more), *pipeline.past_predictions(run_folder.parent)]
         trials.show(outcomes, found, speedups, notes)
     return 130 if "interrupted" in ended else 0
 

@@ -53,13 +53,13 @@ def show(
             out.print(Text(f"Note: {note}", style="dim"))
 
 
-def ending(ended: Sequence[str], budget_s: float) -> list[str]:
-    """One sentence that says why the search ended early; empty where it was finished."""
+def ending(ended: Sequence[str], budget_s: float, more: str) -> list[str]:
+    """One sentence that says why the search ended early, and what ``more`` takes; empty where it was
+    finished."""
     if "interrupted" in ended:
         return ["interrupted: these are the results until then"]
     if ended:
-        budget = units.seconds(budget_s)
-        return [f"the time budget of {budget} ended first: these are the results until then (--budget)"]
+        return [f"the time budget of {units.seconds(budget_s)} (--budget) ended first: {more}"]
     return []
 
 
@@ -92,11 +92,12 @@ def _verdict(one: Outcome) -> Text:
 
 
 def _summary(outcomes: Sequence[Outcome], results: Results, proposed: bool) -> str:
-    if not outcomes:
-        return (
-            "No fix was timed: the time is too short (--budget)." if proposed else "There is no fix to try."
-        )
+    if not outcomes and not proposed:
+        return "There is no fix to try."
+    if all(one.untimed for one in outcomes):
+        return "No fix was timed."
     if not results.best.fixes:
-        return "No change has a measurable gain."
+        undecided = any(one.undecided for one in outcomes)
+        return "No measurable gain so far." if undecided else "No change has a measurable gain."
     best = next(one for one in outcomes if one.kept and one.candidate.fixes == results.best.fixes)
     return f"Best: {best.candidate.title}, {units.gain(results.best.speedup)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ from warpline.model.problem import Problem
 if TYPE_CHECKING:
     from warpline.measure.candidate import Candidate
     from warpline.measure.contest import Outcome
+    from warpline.terminal.progress import Shown
+    from warpline.wire.run import Request
 
 BUDGET_S = 300.0
 PATCH = "tune.patch"
@@ -52,7 +55,6 @@ def _tune(options: argparse.Namespace, limit: Deadline) -> int:
     from warpline import pipeline
     from warpline.commands import output, trials
     from warpline.measure import epochs, results, store
-    from warpline.measure.ending import Ending
     from warpline.measure.ledger import Ledger
     from warpline.measure.proposals import Workbench
     from warpline.measure.search import Search
@@ -63,23 +65,17 @@ def _tune(options: argparse.Namespace, limit: Deadline) -> int:
 
     output.check(options)
     ended: list[str] = []
+    made: list[Path] = []
     with progress.shown(options.progress_fd) as shown:
         with limit.enforced(ended):
-            folder, request, run_folder = current_run.wanted(options)
-            limit.timing_begins()
-            if run_folder is None:
-                run_folder = pipeline.profile(
-                    request,
-                    folder=folder,
-                    on_progress=shown.update,
-                    cancelled=Ending(deadline=limit.end),
-                    interrupted_s=limit.ending_s,
-                )[0]
+            request = _profiled(options, limit, shown, made)
+            run_folder = made[0]
             profile, report = pipeline.profile_of(run_folder), pipeline.report_of(run_folder)
             bench = Workbench(profile, text_of, pipeline.predictor_of(run_folder))
             ledger = Ledger(run_folder, profile, text_of, options.fresh)
         if ended:
-            raise Problem(*_ended_early(ended, limit.budget_s))
+            raise Problem(*_ended_early(ended, limit.budget_s, shown.message, made))
+        profiled_s = time.monotonic() - limit.began
         search = Search(
             request,
             bench,
@@ -104,22 +100,54 @@ def _tune(options: argparse.Namespace, limit: Deadline) -> int:
     if options.json:
         output.json(found, options.json)
     notes = _left(best, run_folder, request.cwd, found.best.patch, options.write)
+    if not ended and limit.end <= time.monotonic():
+        ended.append("budget")
+    ready = units.seconds(profiled_s)
+    more = f"the profile was ready after {ready}, and the next tune continues where this one stopped"
+    ending = trials.ending(ended, limit.budget_s, more)
     if options.json != "-":
         trials.show(
             outcomes,
             found,
             search.predictions(),
-            [*trials.ending(ended, limit.budget_s), *notes, *pipeline.past_predictions(run_folder.parent)],
+            [*ending, *notes, *pipeline.past_predictions(run_folder.parent)],
             proposed=bool(proposals),
         )
     return 130 if "interrupted" in ended else 0
 
 
-def _ended_early(ended: list[str], budget_s: float) -> tuple[str, int]:
+def _profiled(options: argparse.Namespace, limit: Deadline, shown: Shown, made: list[Path]) -> Request:
+    """What to run. ``made`` gets its run: the newest if that is still valid, else one that is made now."""
+    from warpline import pipeline
+    from warpline.measure.ending import Ending
+
+    folder, request, run = current_run.wanted(options)
+    limit.timing_begins()
+    if run is not None:
+        made.append(run)
+    else:
+        pipeline.profile(
+            request,
+            folder=folder,
+            on_progress=shown.update,
+            cancelled=Ending(deadline=limit.end),
+            on_report=lambda run, _: made.append(run),
+            interrupted_s=limit.ending_s,
+            ends=limit.end,
+        )
+    return request
+
+
+def _ended_early(ended: list[str], budget_s: float, at: str, made: list[Path]) -> tuple[str, int]:
+    """The message and the exit status. ``at``: what the profile was doing, in words. ``made``: the run, if
+    there is one."""
     if "interrupted" in ended:
         return "interrupted", 130
-    within = units.seconds(budget_s)
-    return f"the script could not be profiled within {within} (--budget): nothing was tried", 1
+    within = f"{units.seconds(budget_s)} (--budget)"
+    if made:
+        return f"no fix was timed: the profile took all of the {within}; the next tune uses it", 1
+    doing = f", it was at: {at}" if at else ""
+    return f"the script could not be profiled within {within}{doing}; nothing was tried", 1
 
 
 def _left(best: Outcome | None, run_folder: Path, cwd: str, patch: str, write: bool) -> list[str]:

@@ -30,6 +30,7 @@ from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.proposals import Proposal, Workbench
 from warpline.measure.rounds import play
 from warpline.measure.timed import Timer
+from warpline.measure.verdict import UNPROVEN
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
@@ -223,7 +224,7 @@ class Search:
             self._play([pairs], range(len(pairs.changed), pairs.needed(PROOF)), PROVED, more)
         proof = contest.outcome(pairs, PROOF) if pairs.baseline_ms else None
         if proof is None or (len(pairs.changed) < LEAST_ROUNDS and not pairs.failure):
-            return replace(attempt.outcome, kept=False, reason=("the time budget ended before it was proven"))
+            return replace(attempt.outcome, kept=False, reason=UNPROVEN)
         return proof
 
     def _play(

@@ -19,6 +19,7 @@ LIGHTER = 0.9
 AS_FAST = 0.96
 NOT_TIMED = "the time budget ended before it was timed"
 ONCE = "timed in only 1 round, which is not enough"
+UNPROVEN = "the time budget ended before it was proven"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class Outcome:
     def untimed(self) -> bool:
         """Whether it has neither a time nor a failure."""
         return self.measured is None and self.reason == NOT_TIMED
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the time ended before there was a verdict: with more time it may be a gain."""
+        return self.reason in (NOT_TIMED, ONCE, UNPROVEN)
 
 
 def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:

@@ -21,7 +21,15 @@ _BAR = 20
 class Shown:
     """Where progress goes. ``update`` with each Progress, ``clear`` before anything else is printed."""
 
+    #: The newest, in words.
+    message = ""
+
     def update(self, progress: Progress) -> None:
+        """Show how far it has come."""
+        self.message = progress.message
+        self._draw(progress)
+
+    def _draw(self, progress: Progress) -> None:
         """Nowhere: standard error is a file or a pipe, which wants no bar."""
 
     def clear(self) -> None:
@@ -34,8 +42,8 @@ class Bar(Shown):
     def __init__(self, out: TextIO) -> None:
         self.out = out
 
-    def update(self, progress: Progress) -> None:
-        """Draw the bar on the terminal's last line."""
+    def _draw(self, progress: Progress) -> None:
+        """The bar on the terminal's last line."""
         bar = ""
         if progress.total:
             done = min(progress.done, progress.total) * _BAR // progress.total
@@ -63,8 +71,8 @@ class Lines(Shown):
             raise Problem(f"--progress-fd {descriptor} is not open") from None
         self.descriptor = descriptor
 
-    def update(self, progress: Progress) -> None:
-        """Write one line of JSON (docs/contract.md)."""
+    def _draw(self, progress: Progress) -> None:
+        """One line of JSON (docs/contract.md)."""
         # A closed reader does not stop the profile.
         with contextlib.suppress(OSError):
             os.write(self.descriptor, json.dumps(asdict(progress)).encode() + b"\n")

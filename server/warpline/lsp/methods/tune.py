@@ -88,7 +88,8 @@ on_request, command = entrances(tune)
 def _summary(answer: dict[str, Any]) -> str:
     best = answer["best"]
     if not best["fixes"]:
-        return f"No set of fixes has a measurable gain ({len(answer['candidates'])} tried)."
+        timed = sum(one["step_ms"] is not None for one in answer["candidates"])
+        return f"No set of fixes has a measurable gain ({timed} timed)." if timed else "No fix was timed."
     kept = [c for c in answer["candidates"] if c["kept"] and sorted(c["fixes"]) == sorted(best["fixes"])]
     bounds = ""
     if kept and kept[0]["low"] and kept[0]["high"]:
