@@ -109,6 +109,7 @@ def judge(run: Path, read: Read) -> Judged:
         predict=predictor,
         compiling_s=predictor.compiling_s,
         not_compiling=predictor.not_compiling,
+        undecided=predictor.undecided,
     )
     report = diagnosis.report(attributed, diagnosed, diagnosis.plan(attributed, diagnosed, predictor))
     keep(run, attributed, report)

@@ -192,6 +192,30 @@ def test_every_kind_is_tried_and_gives_the_same(tried: Probed) -> None:
         assert one.difference <= 1
 
 
+@pytest.mark.parametrize(("work_s", "rounds"), [(0.02, 8), (0.1, 4), (0.4, 1)])
+def test_on_a_cpu_there_are_rounds_enough_to_tell_two_apart_while_there_is_time(
+    work_s: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from warpline.capture.runner.probing import clock
+
+    now = [0.0]
+    for name in ("monotonic", "perf_counter"):
+        monkeypatch.setattr(clock.time, name, lambda: now[0])
+    for name in ("perf_counter_ns", "process_time_ns"):
+        monkeypatch.setattr(clock.time, name, lambda: int(now[0] * 1e9))
+
+    def takes(seconds: float) -> clock.Work:
+        def work() -> None:
+            now[0] += seconds
+
+        return work
+
+    before, after, ratios = clock.of_both(takes(work_s), takes(work_s / 2), "cpu", 60.0)
+    assert ratios == pytest.approx([0.5] * rounds, rel=1e-3)
+    assert after.device_ns == pytest.approx(before.device_ns / 2, rel=1e-3)
+
+
 def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from tests.samples import profile
 from warpline.model.change import Fuse, MatmulRate, Replace, Scale, Together
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Inside, Phase
-from warpline.probing import by_question, informed, questions
+from warpline.probing import by_question, informed, questions, undecided
 from warpline.wire.probing import Answer, Cost, Probed, Question, Tensor
 from warpline.wire.run import DeviceFacts, Facts, Site
 
@@ -329,6 +329,39 @@ def test_attention_below_a_line_runs_as_often_as_its_operators(below: bool, keep
     assert tried
     assert isinstance(made, Fuse)
     assert made.keep == pytest.approx(keep)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [
+        ((), False),  # of an older version
+        ((0.5,), True),
+        ((0.7, 0.72, 0.69), False),
+        ((1.1, 1.12, 1.09), True),
+        ((0.4, 1.3, 0.9, 0.8, 1.2, 0.7), True),  # a busy machine: 0.86 in the mean, and up to 1.3
+        ((0.99, 0.98, 0.985, 0.99, 0.98, 0.985, 0.99, 0.98), False),
+    ],
+)
+def test_rounds_that_differ_too_much_say_nothing(rounds: tuple[float, ...], expected: bool) -> None:
+    found = run(op("mean", (8, 16)))
+    change = Replace("layer_norm", (PLACE,), OTHERWISE)
+    (question,) = questions(found, change)
+    answers = {question: replace(answered(question, 0.5), ratios=rounds)}
+    assert undecided(found, change, answers) is expected
+
+
+def test_the_parts_of_a_change_are_decided_together() -> None:
+    """What is lost in one part, and how far the others may be off, counts against the gain of all."""
+    found = run(op("mean", (8, 16)), op("mean", (8, 32)))
+    change = Replace("layer_norm", (PLACE,), OTHERWISE)
+    small, large = sorted(questions(found, change), key=lambda one: one.tensors[0].shape)
+    steady, twice = (0.5, 0.51, 0.49), (2.0, 2.1, 1.9)
+    for first, second, expected in ((steady, twice, True), (twice, steady, True), (steady, steady, False)):
+        answers = {
+            small: replace(answered(small, 0.5), ratios=first),
+            large: replace(answered(large, 0.5), ratios=second),
+        }
+        assert undecided(found, change, answers) is expected
 
 
 def test_an_attention_whose_scores_are_added_to_something() -> None:

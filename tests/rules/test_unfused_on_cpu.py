@@ -86,6 +86,21 @@ def test_a_function_that_gained_when_it_was_tried() -> None:
     )
 
 
+def test_a_trial_with_rounds_that_differ_too_much_is_no_finding() -> None:
+    example = read_example(CODE.format(**AS_IT_IS))
+    diagnosis = diagnose(
+        example.profile,
+        texts(example),
+        predict=lambda profile, change: Predicted(6.0, 20 / 6, "probed"),
+        undecided=lambda profile, change: isinstance(change, Replace),
+    )
+    assert "unfused-elementwise" not in {one.rule for one in diagnosis.findings}
+    (note,) = [note for note in diagnosis.notes if "unfused-elementwise" in note]
+    assert note.endswith(
+        "only a trial tells what it gains, and its rounds differ too much to say that it gains"
+    )
+
+
 @pytest.mark.parametrize(
     ("facts", "basis", "step_ms"),
     [

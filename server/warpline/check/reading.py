@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
 
-from warpline.measure.interval import student
+from warpline.model.student import student
 
 #: The median absolute deviation of normal values, as a share of their standard deviation.
 _DEVIATION = 0.6745

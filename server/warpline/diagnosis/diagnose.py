@@ -34,6 +34,9 @@ CompilingS = Callable[[Profile, Change], float]
 #: runs; "" where it can, or nothing says that it cannot.
 NotCompiling = Callable[[Profile, Change], str]
 
+#: ``undecided(profile, change)``: whether its trial cannot say that the change gains anything.
+Undecided = Callable[[Profile, Change], bool]
+
 #: Share of the step, in percent, from which on a saving is a warning, an information, else a hint.
 #: (Input wait: 5 % in the TensorBoard plugin, 10 % and more in TraceML.)
 WARNING, INFORMATION = 10.0, 5.0
@@ -65,13 +68,14 @@ def diagnose(
     predict: Predict | None = None,
     compiling_s: CompilingS = lambda *_: 0.0,
     not_compiling: NotCompiling = lambda *_: "",
+    undecided: Undecided = lambda *_: False,
     catalogue: Sequence[Rule] | None = None,
 ) -> Diagnosis:
     """The findings in ``profile``, at the lines of ``texts(path)`` (the sources as they are now).
 
     ``ignore``: names of rules that the project's settings silence. ``predict``: else the rule's bound is
     used. ``compiling_s``: a finding says what its fix takes to compile. ``not_compiling``: why it is not
-    offered. A rule that raises costs its own
+    offered. ``undecided``: a finding that only a trial confirms is left out. A rule that raises costs its own
     findings and leaves one note.
     """
     silenced = set(ignore)
@@ -100,7 +104,7 @@ def diagnose(
                 continue
             changes[name] = change
             finding = _paid_back(context, finding, compiling_s(profile, change))
-        if _harms(context, finding) or not _confirmed(context, draft, finding):
+        if _harms(context, finding) or not _confirmed(context, draft, finding, undecided):
             continue
         if draft.once and change is not None:
             once[draft.once] = (*once.get(draft.once, ()), change)
@@ -379,15 +383,19 @@ def _not_offered(finding: Finding, reason: str) -> Finding:
     return replace(finding, message=finding.message + refused, predicted=None, fixes=())
 
 
-def _confirmed(context: Context, draft: Draft, finding: Finding) -> bool:
+def _confirmed(context: Context, draft: Draft, finding: Finding, undecided: Undecided) -> bool:
     """Whether it was tried and gains what it has to, where the rule asks for that."""
-    tried = finding.predicted is not None and finding.predicted.basis == "probed"
-    if draft.tried and not tried:
+    untold = ""
+    if draft.tried and (finding.predicted is None or finding.predicted.basis != "probed"):
+        untold = "there was none, or no time to end it"
+    elif draft.tried and draft.change is not None and undecided(context.profile, draft.change):
+        untold = "its rounds differ too much to say that it gains"
+    if untold:
         context.note(
             f"{finding.rule} at {Path(finding.file).name}:{finding.line} is not shown: only a trial tells "
-            "what it gains, and there was none, or no time to end it"
+            f"what it gains, and {untold}"
         )
-    return (tried or not draft.tried) and (not draft.least or _gain(context, finding) >= draft.least)
+    return not untold and (not draft.least or _gain(context, finding) >= draft.least)
 
 
 def _hides(context: Context, after: Predicted) -> bool:

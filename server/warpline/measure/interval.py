@@ -25,6 +25,8 @@ from functools import cache
 from itertools import accumulate
 from statistics import fmean, median, stdev
 
+from warpline.model.student import student
+
 FIRST = 5
 #: With fewer rounds, the interval of signed ranks is the whole range of the values.
 RANKED = 8
@@ -32,13 +34,6 @@ RANKED = 8
 #: points because the first rounds decide the number of rounds (simulated with even, bursty and two-humped
 #: noise), so the interval is made wider.
 TAIL = 0.0165
-
-# Two-sided 95 % points of Student's t by degrees of freedom; beyond the table the last one is used,
-# which is a little too wide.
-_T95 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-)
 
 #: Least spread of log ratios: no machine is more repeatable. Without it, equal readings in the first stage
 #: would give an interval of width 0.
@@ -120,11 +115,6 @@ def rounds_needed(log_ratios: Sequence[float], half_width: float, first: int = F
         return first
     stage = log_ratios[:first]
     return max(first, math.ceil((student(first - 1) * _spread(stage) / half_width) ** 2))
-
-
-def student(degrees: int) -> float:
-    """The two-sided 95 % point of Student's t."""
-    return _T95[min(degrees, len(_T95)) - 1]
 
 
 def _spread(stage: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from warpline.measure.interval import student
+from warpline.model.student import student
 
 #: Tolerances relative to the plain loss. A safe fix changes at most the order of sums. An unsafe one may
 #: change the mean of the first losses by one rounding to bf16 (8 significant bits, so 2**-8 of the value).

@@ -5,6 +5,14 @@ answers.
 answers)`` the change with their results. Both are pure; :mod:`warpline.capture.probing` does the trying.
 """
 
-from warpline.probing.changes import Answers, by_question, compiling_s, informed, not_compiling, questions
+from warpline.probing.changes import (
+    Answers,
+    by_question,
+    compiling_s,
+    informed,
+    not_compiling,
+    questions,
+    undecided,
+)
 
-__all__ = ["Answers", "by_question", "compiling_s", "informed", "not_compiling", "questions"]
+__all__ = ["Answers", "by_question", "compiling_s", "informed", "not_compiling", "questions", "undecided"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
+from statistics import fmean, stdev
 
 from warpline.devices import can
 from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Scale, Together
 from warpline.model.profile import LineCost, Profile
+from warpline.model.student import student
 from warpline.probing import compiled, inputs, layouts, loops, optimizers
 from warpline.wire.probing import COMPILED, NOT_COMPILING, Answer, Probed, Question
 
@@ -120,6 +123,28 @@ def not_compiling(profile: Profile, change: Change, answers: Answers) -> str:
         return ""
     errors = (answers[one].error for one, _ in _asked(profile, change) if one in answers)
     return next((error for error in errors if error.startswith(NOT_COMPILING)), "")
+
+
+def undecided(profile: Profile, change: Change, answers: Answers) -> bool:
+    """Whether the rounds of the trials differ too much to say that ``change`` gains: at the upper end of the
+    95 % interval, what was tried takes as long as it does now, or longer.
+
+    Each answer's share is the mean of its rounds, in the logarithm, and has that mean's standard error. One
+    round says nothing of how far it may be off.
+    """
+    if not isinstance(change, Replace):
+        return False
+    share = variance = now = 0.0
+    least = math.inf
+    for question, weight in _asked(profile, change):
+        ratios = answers[question].ratios if question in answers else ()
+        if ratios:
+            logs = [math.log(ratio) for ratio in ratios]
+            error = stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.inf
+            taken = weight * math.exp(fmean(logs))
+            now, share, variance = now + weight, share + taken, variance + (taken * error) ** 2
+            least = min(least, len(logs))
+    return now > 0 and not (least > 1 and share + student(int(least) - 1) * math.sqrt(variance) < now)
 
 
 def _asked(profile: Profile, change: Replace) -> inputs.Weighted:

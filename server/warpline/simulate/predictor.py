@@ -8,7 +8,7 @@ from dataclasses import replace
 from warpline.model.change import Change
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted, Resource
-from warpline.probing import Answers, compiling_s, informed, not_compiling, questions
+from warpline.probing import Answers, compiling_s, informed, not_compiling, questions, undecided
 from warpline.simulate.simulation import Simulation
 from warpline.simulate.timeline import Places
 from warpline.trace.columns import Trace
@@ -49,6 +49,10 @@ class Predictor:
     def not_compiling(self, profile: Profile, change: Change) -> str:
         """Why nothing can be compiled where the script runs, if a trial of ``change`` said so; else ""."""
         return not_compiling(profile, change, self._answers)
+
+    def undecided(self, profile: Profile, change: Change) -> bool:
+        """Whether the trials of a change differ too much from round to round to say that it gains."""
+        return undecided(profile, change, self._answers)
 
     def limit(self, profile: Profile, change: Change) -> Resource:
         """The resource that bounds the step with ``change``."""

@@ -82,15 +82,15 @@ class Answer:
     """``before`` and ``after`` are None where it could not be tried, for the reason in ``error``.
 
     ``difference``: the largest difference of the results, in units of what is tolerated for their dtype
-    (``capture/runner/probing/agreement.py``): up to 1 they are the same. ``spread``: from the quickest
-    reading to the middle one, in the logarithm, of the one that spreads more. ``compiling_s``: seconds of the
-    first call of what is compiled.
+    (``capture/runner/probing/agreement.py``): up to 1 they are the same. ``ratios``: in each round, the time
+    after over the time before, on the device where there is one. Both costs are the quickest readings of all
+    rounds. ``compiling_s``: seconds of the first call of what is compiled.
     """
 
     question: Question
     before: Optional[Cost] = None  # noqa: UP045 - Python 3.9
     after: Optional[Cost] = None  # noqa: UP045 - Python 3.9
-    spread: float = 0.0
+    ratios: tuple[float, ...] = ()
     difference: float = 0.0
     error: str = ""
     compiling_s: float = 0.0

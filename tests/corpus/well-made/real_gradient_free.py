@@ -1,4 +1,4 @@
-# corpus: run
+# corpus: run, may channels-first-conv
 """Kept losses are detached, sums are read once an epoch."""
 
 import torch

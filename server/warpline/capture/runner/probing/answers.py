@@ -96,5 +96,5 @@ def timed(
         wait(max(0.0, ends - time.monotonic()))
     # What is compiled is so much of the step that it does not find its own data in the caches.
     cold = question.kind == COMPILED
-    before, after, spread = clock.of_both(pair.before, pair.after, device, ends, cold)
-    return Answer(question, before, after, spread, difference, compiling_s=compiling_s)
+    before, after, ratios = clock.of_both(pair.before, pair.after, device, ends, cold)
+    return Answer(question, before, after, ratios, difference, compiling_s=compiling_s)

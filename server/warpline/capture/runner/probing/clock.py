@@ -18,6 +18,8 @@ from ....wire.probing import Cost
 #: Each computation gets about so long in all, its warm-up left out; one that is slow has ``LEAST`` readings,
 #: as long as both together do not take ``MOST_S``.
 EACH_S, LEAST, MOST_S = 0.03, 3, 0.5
+#: On a CPU, where other processes disturb some rounds, fewer could not say whether the two differ at all.
+LEAST_ON_HOST = 8
 #: Of one reading: many times the clock's own cost.
 READING_S = 0.002
 #: Of those the slowest answer is worth waiting for.
@@ -34,8 +36,8 @@ Work = Callable[[], Any]
 
 def of_both(
     before: Work, after: Work, device: str, ends: float, cold: bool = False
-) -> tuple[Cost, Cost, float]:
-    """``(cost of before, cost of after, spread of their ratio)``; see ``wire.probing.Answer``.
+) -> tuple[Cost, Cost, tuple[float, ...]]:
+    """``(cost of before, cost of after, their ratio in each round)``; see ``wire.probing.Answer``.
 
     Nothing is begun after ``ends``, once there is one reading of each. ``cold``: on a CPU half of the calls
     find nothing in its caches.
@@ -44,29 +46,24 @@ def of_both(
     works = (before, after)
     counts = [_calls(work, device) for work in works]
     readings: list[list[Cost]] = [[], []]
+    least = LEAST if device == "cuda" else LEAST_ON_HOST
     spent = 0.0
     while len(readings[1]) < MOST:
         began = time.monotonic()
-        enough = spent >= 2 * EACH_S and len(readings[1]) >= LEAST
+        enough = spent >= 2 * EACH_S and len(readings[1]) >= least
         if readings[1] and (enough or spent >= MOST_S or began >= ends):
             break
         # The one that goes second finds the caches as the first has left them: they take turns at that.
         for at in (0, 1) if len(readings[1]) % 2 == 0 else (1, 0):
             readings[at].append(read(works[at], counts[at]))
         spent += time.monotonic() - began
-    quickest = _quickest(readings[0]), _quickest(readings[1])
-    return (*quickest, max(_spread(mine) for mine in readings))
+    ratios = tuple(after.device_ns / before.device_ns for before, after in zip(*readings))
+    return _quickest(readings[0]), _quickest(readings[1]), ratios
 
 
 def _quickest(readings: list[Cost]) -> Cost:
     """The least of the readings: other processes can only make a reading longer."""
     return Cost(min(one.host_ns for one in readings), min(one.device_ns for one in readings))
-
-
-def _spread(readings: list[Cost]) -> float:
-    """How far the quicker half of the readings lies apart, in the logarithm."""
-    times = sorted(one.device_ns for one in readings)
-    return math.log(times[len(times) // 2] / times[0])
 
 
 def _calls(work: Work, device: str) -> int:
