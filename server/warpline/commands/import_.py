@@ -26,7 +26,9 @@ def run(options: argparse.Namespace) -> int:
     output.check(options)
     _import_numpy()
     from warpline import pipeline
+    from warpline.trace.heap import keep_freed
 
+    keep_freed()
     folder = Path(options.run_dir).absolute() if options.run_dir else None
     made = [
         one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -15,21 +14,14 @@ import warnings
 from pathlib import Path
 from typing import IO, NoReturn
 
-from warpline.trace import decode
+from warpline.trace import decode, heap
 from warpline.trace.decode import Chrome, Part, Unclean
 from warpline.trace.events import Tables
 from warpline.trace.sent import received, sent
 
 END_S = 10.0  # for a process that was killed to be gone
-#: glibc would return each piece's memory to the system, and touching new memory takes a tenth of the time.
-#: Its settings: the name in the environment, the number for ``mallopt``, the value.
-_MEMORY = (
-    ("MALLOC_MMAP_THRESHOLD_", -3, 32 << 20),
-    ("MALLOC_TRIM_THRESHOLD_", -1, 1 << 30),
-    ("MALLOC_TOP_PAD_", -2, 16 << 20),
-)
 #: OpenBLAS would start a thread for every core.
-_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", **{name: str(value) for name, _, value in _MEMORY}}
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", **heap.ENVIRONMENT}
 _LENGTH = 8  # bytes before each answer
 _OPEN = Path("/proc/self/fd")  # descriptors of this process
 #: It imports from our own modules' folders, and never from the working folder.
@@ -151,9 +143,7 @@ def _read(lines: int, out: int) -> NoReturn:
             if descriptor > 2 and descriptor not in (lines, out):
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
-        with contextlib.suppress(OSError, AttributeError):  # another library than glibc
-            for _, number, value in _MEMORY:
-                ctypes.CDLL(None).mallopt(number, value)
+        heap.keep_freed()
         serve(os.fdopen(lines, "rb"), os.fdopen(out, "wb"))
     finally:
         os._exit(0)
