@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from warpline.model.tracks import Timeline
     from warpline.simulate import Places, Predictor
     from warpline.trace import Ahead, Trace
+    from warpline.trace.ranges import Pool
 
 
 #: Trying replacements takes at most this share of the time that is left, where there is an end: what the
@@ -145,25 +146,32 @@ def _with_late_notes(run: Path, report: Report) -> Report:
 
 
 def import_trace(
-    path: Path, *, folder: Path | None = None, meanwhile: Callable[[], object] | None = None
+    path: Path,
+    *,
+    folder: Path | None = None,
+    pool: Pool | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> list[tuple[Path, Report]]:
     """Make runs of traces made elsewhere: one of a file, one of each trace in a log folder.
 
-    ``folder``: where the runs are made. ``meanwhile``: imports what the caller needs next, beside the reading
-    of a large trace. One that cannot be read is one line on standard error, and costs the others nothing.
-    Raises Problem when ``path`` holds no trace that can be read.
+    ``folder``: where the runs are made. ``pool``: what may be reading ``path`` already. ``meanwhile``:
+    imports what the caller needs next, while others read a large trace. One that cannot be read is one line
+    on standard error, and costs the others nothing. Raises Problem when ``path`` holds no trace that can be
+    read.
     """
     from warpline.trace import foreign
-    from warpline.trace.ranges import Pool, brief_turns
+    from warpline.trace.ranges import Pool
 
     made: list[tuple[Path, Report]] = []
     unread: list[Problem] = []
     where = folder if folder is not None else runs.runs_folder(Path.cwd())
     files = foreign.traces(path)
-    with Pool() as pool, brief_turns():
-        beside = pool.prepare(files[0])  # others read it: our own imports are done meanwhile
+    with contextlib.ExitStack() as ended:
+        pool = pool or ended.enter_context(Pool())
+        beside = pool.begin(files[0])
         if beside:
-            _importing(_import_next, meanwhile)
+            _import_next()
+            meanwhile()
         for file in files:
             run = runs.new_run(where)
             try:
@@ -304,15 +312,9 @@ def look_inside(
     return inside
 
 
-def _importing(*each: Callable[[], object] | None) -> None:
+def _importing(modules: Callable[[], object]) -> None:
     """Calls what imports modules, on a thread of its own."""
-
-    def one_by_one() -> None:
-        for one in each:
-            if one is not None:
-                one()
-
-    threading.Thread(target=one_by_one, name="warpline-imports", daemon=True).start()
+    threading.Thread(target=modules, name="warpline-imports", daemon=True).start()
 
 
 def _import_stages() -> None:

@@ -200,14 +200,14 @@ from pathlib import Path
 from warpline.trace import decode, ranges, readers, rows
 decode.PIECE, ranges.PART, ranges.SMALLEST = 4001, 40_000, 40_000
 path = Path(sys.argv[1])
-rows.compiled = lambda: None
+rows.compiled, rows.installed, ranges.cores = lambda: None, lambda: False, lambda: 2
 with ranges.Pool() as pool:
-    assert pool.prepare(path) or ranges.cores() < 2
-    processes = [reader.process for reader in pool.started(2)]
+    assert pool.begin(path)
+    processes = [reader.process for reader in pool.readers]
     assert {type(process) for process in processes} == {readers.Forked}
     counts = []
-    for _ in range(2):
-        tables, rest = ranges.together(path, 2, pool)
+    for first in (True, False):
+        tables, rest = pool.begun() if first else ranges.together(path, 2, pool)
         counts.append([sum(map(len, tables.of.values())), rest.base_ns])
     assert [reader.process for reader in pool.readers] == processes, "they read the next trace, too"
     broken = path.with_name("broken.json")

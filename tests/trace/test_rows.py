@@ -7,7 +7,8 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -252,6 +253,57 @@ def test_runs(
     assert same(trace.read(run, threads), read_by_msgspec(run, monkeypatch))
     assert len(taken) > 10
     assert None not in taken
+
+
+@pytest.mark.usefixtures("small")
+def test_a_trace_that_was_begun(recorded: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read once, and another one, or the same one again, as if none had been begun."""
+    path, other = recorded("bert_inference") / "trace.json", recorded("waits") / "trace.json"
+    read, together = [], ranges.together
+
+    def noted(path: Path, *rest: Any) -> Any:
+        read.append((path, threading.current_thread() is threading.main_thread()))
+        return together(path, *rest)
+
+    monkeypatch.setattr(ranges, "together", noted)
+    monkeypatch.setattr(ranges, "cores", lambda: 3)
+    alone = [sizes(ranges.tables_of(one, 1)) for one in (path, other)]
+    read.clear()
+    with ranges.Pool() as pool:
+        assert pool.begin(path)
+        assert pool.begin(path)
+        found = [sizes(ranges.tables_of(one, pool=pool)) for one in (other, path, path)]
+    assert found == [alone[1], alone[0], alone[0]]
+    assert sorted(read) == sorted([(path, False), (other, True), (path, True)])
+
+
+def sizes(found: tuple[Tables, decode.Chrome, list[str]]) -> tuple[dict[str, int], int, list[str]]:
+    tables, chrome, notes = found
+    return {category: len(table) for category, table in tables.of.items()}, chrome.base_ns, notes
+
+
+@pytest.mark.usefixtures("small")
+def test_a_trace_that_was_begun_in_vain(
+    recorded: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing waits for the rest of it."""
+
+    def endless(*_: object) -> Iterator[tuple[Tables, None]]:
+        while True:
+            yield Tables(), None
+
+    monkeypatch.setattr(ranges, "in_threads", endless)
+    monkeypatch.setattr(ranges, "cores", lambda: 2)
+    interval = sys.getswitchinterval()
+    with ranges.Pool() as pool:
+        assert pool.begin(recorded("bert_inference") / "trace.json")
+    assert sys.getswitchinterval() == interval
+
+
+def test_a_small_trace_is_not_begun(recorded: Callable[[str], Path]) -> None:
+    with ranges.Pool() as pool:
+        assert not pool.begin(recorded("bert_inference") / "trace.json")
+        assert not pool.begin(Path("no such file"))
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -25,16 +25,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     output.check(options)
     _import_numpy()
-    from warpline import pipeline
     from warpline.trace.heap import keep_freed
+    from warpline.trace.ranges import Pool
 
     keep_freed()
-    folder = Path(options.run_dir).absolute() if options.run_dir else None
-    made = [
-        one
-        for path in options.paths
-        for one in pipeline.import_trace(Path(path), folder=folder, meanwhile=output.prepare)
-    ]
+    with Pool() as pool:
+        pool.begin(Path(options.paths[0]))
+        from warpline import pipeline  # meanwhile
+
+        folder = Path(options.run_dir).absolute() if options.run_dir else None
+        made = [
+            one
+            for path in options.paths
+            for one in pipeline.import_trace(Path(path), folder=folder, pool=pool, meanwhile=output.prepare)
+        ]
     for run_folder, _ in made[:-1]:
         print(f"imported into {run_folder}", file=sys.stderr)
     output.write(*made[-1], options)  # the newest, as `warpline show` does

@@ -7,10 +7,12 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpline.model.problem import Problem
-from warpline.model.report import Report
+
+if TYPE_CHECKING:
+    from warpline.model.report import Report
 
 #: What a row of the printed table may be.
 VIEWS = ("line", "operator", "kernel", "memory")

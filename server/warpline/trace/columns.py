@@ -7,7 +7,7 @@ spans are half-open. An index into another table is ``-1`` if there is no such r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from warpline.devices import can
 from warpline.trace.names import Names
 from warpline.wire.inside import LibraryLocations
-from warpline.wire.run import Facts, Locations, Manifest
+
+if TYPE_CHECKING:
+    from warpline.wire.run import Facts, Locations, Manifest
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -35,9 +35,9 @@ from warpline.trace.events import (
 from warpline.trace.exported import Export, Format, as_chrome
 from warpline.trace.frames import Frames
 from warpline.trace.keep import keep
+from warpline.trace.linked import Pairs, Parts, assemble
 from warpline.trace.names import Names
 from warpline.trace.ranges import Pool, tables_of
-from warpline.trace.read import Pairs, Parts, assemble
 from warpline.wire.records import THREAD_SHIFT
 from warpline.wire.run import (
     FACTS,

@@ -12,9 +12,10 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -43,6 +44,8 @@ ERRORS: tuple[type[Exception], ...] = (
     OSError, Problem, Unclean, msgspec.MsgspecError, MemoryError, OverflowError,
 )  # fmt: skip
 
+T = TypeVar("T")
+
 
 def tables_of(
     path: Path,
@@ -53,9 +56,13 @@ def tables_of(
     """The events of a trace, the rest of the file, and notes on parts that could not be read.
 
     Raises Problem. ``processes``: how many may read it at once; None: one for each core. ``found``: the first
-    two, if they were read before. ``pool``: processes that may be running already.
+    two, if they were read before. ``pool``: processes that may be running already, and threads that may be
+    reading ``path``.
     """
-    found = found or together(path, cores() if processes is None else processes, pool)
+    if found is None and pool is not None and pool.has_begun(path):
+        found = pool.begun()
+    elif found is None:
+        found = together(path, cores() if processes is None else processes, pool)
     if found is not None:
         return *found, Damage(left_out=found[0].left_out).notes()
     tables = Tables()
@@ -82,10 +89,13 @@ def together(path: Path, processes: int, pool: Pool | None = None) -> tuple[Tabl
             parts = split(path)
             if len(parts) < 2:
                 return None
+            count = min(processes, len(parts), MOST_PROCESSES)
             if rows.compiled() is not None:
-                return merged(Tables(), in_threads(path, parts, min(processes, len(parts), MOST_PROCESSES)))
-            pool = pool or ended.enter_context(Pool())
-            return merged(Tables(), read(path, parts, pool.started(min(processes, len(parts)))))
+                answers = in_threads(path, parts, count)
+            else:
+                pool = pool or ended.enter_context(Pool())
+                answers = read(path, parts, pool.started(count))
+            return merged(Tables(), answers if pool is None else pool.wanted(answers))
         except ERRORS:
             if pool is not None:
                 pool.end()
@@ -122,26 +132,52 @@ def is_large(path: Path, processes: int) -> bool:
 
 
 class Pool:
-    """Processes that read traces, which are kept for the next one. Use as a context manager."""
+    """Processes that read traces, which are kept for the next one, and threads that read one trace while this
+    one does something else. Use as a context manager, in which threads take brief turns."""
 
     def __init__(self) -> None:
         self.readers: list[Reader] = []
+        self._beside = ThreadPoolExecutor(1, "warpline-begun")
+        self._found: tuple[Path, Future[tuple[Tables, Chrome] | None]] | None = None
+        self._ended = contextlib.ExitStack()
+        self._in_use = True
 
     def __enter__(self) -> Pool:
+        self._ended.enter_context(brief_turns())
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._in_use = False
+        self._beside.shutdown(cancel_futures=True)
         self.end()
+        self._ended.close()
 
-    def prepare(self, path: Path) -> bool:
-        """Start them if several should read ``path``, before this process has other threads (``may_fork``).
-        Returns whether several will read it, which may be threads."""
+    def begin(self, path: Path) -> bool:
+        """Begin to read ``path``, if several should read it; returns whether they do. Ask for it before this
+        process has other threads (``may_fork``), and before the imports that can be done meanwhile."""
         with contextlib.suppress(OSError):
-            if is_large(path, cores()):
-                if rows.compiled() is not None:
-                    return True
-                self.started(cores())
-        return bool(self.readers)
+            if not self.has_begun(path) and is_large(path, cores()):
+                if not rows.installed():
+                    self.started(cores())
+                self._found = path, self._beside.submit(together, path, cores(), self)
+        return self.has_begun(path)
+
+    def has_begun(self, path: Path) -> bool:
+        """Whether :meth:`begun` tells of this trace."""
+        return self._found is not None and self._found[0] == path
+
+    def begun(self) -> tuple[Tables, Chrome] | None:
+        """What was begun, when it is there; see :func:`together`. It can be asked for once."""
+        assert self._found is not None
+        (_, found), self._found = self._found, None
+        return found.result()
+
+    def wanted(self, answers: Iterable[T]) -> Iterator[T]:
+        """The ``answers``, as long as this is in use. Raises Unclean then."""
+        for each in answers:
+            if not self._in_use:
+                raise Unclean("not wanted any more")
+            yield each
 
     def started(self, count: int) -> list[Reader]:
         """That many processes, fewer if they are too many. Raises OSError."""

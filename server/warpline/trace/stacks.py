@@ -8,7 +8,7 @@ from warpline.trace import nest, running
 from warpline.trace.columns import Ints, take
 from warpline.trace.events import Interned, Table, spans
 from warpline.trace.frames import Frames, source_of
-from warpline.trace.read import Pairs
+from warpline.trace.linked import Pairs
 
 DEFS = "the trace has Python functions but no lines: costs are shown at the def line of each function"
 BEGUN = (
