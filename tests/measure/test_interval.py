@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import fmean, stdev
 
 import pytest
 
@@ -92,3 +93,51 @@ def test_more_spread_asks_for_more_rounds() -> None:
     narrow = interval.rounds_needed([0.0, 0.01, -0.01, 0.0, 0.01], 0.02)
     wide = interval.rounds_needed([0.0, 0.1, -0.1, 0.0, 0.1], 0.02)
     assert interval.FIRST == narrow < wide
+
+
+def test_rounds_that_happen_to_agree_are_believed_no_more_than_their_slices() -> None:
+    agreeing = [0.0095, 0.0100, 0.0105]
+    assert interval.ratio_interval(agreeing, first=3).low > 1.0
+    found = interval.ratio_interval(agreeing, first=3, errors=[0.03, 0.02, 0.03])
+    assert found.low < 1.0 < found.high
+    assert found.half_width == pytest.approx(1.96 * math.sqrt(0.0022 / 3 / 3))
+    assert interval.rounds_needed(agreeing, 0.02, first=3) == 3
+    assert interval.rounds_needed(agreeing, 0.02, first=3, errors=[0.03, 0.02, 0.03]) == 8
+    ranked = interval.ratio_interval([0.01] * 8, first=3, errors=[0.03] * 8)
+    assert ranked.half_width == pytest.approx(1.96 * 0.03 / math.sqrt(8))
+
+
+def test_rounds_that_differ_are_not_made_narrower_by_their_slices() -> None:
+    differing = [0.0, 0.1, -0.1]
+    plain = interval.ratio_interval(differing, first=3)
+    assert interval.ratio_interval(differing, first=3, errors=[0.001] * 3) == plain
+    assert interval.ratio_interval(differing, first=3, errors=[0.0] * 3) == plain
+
+
+def test_the_error_of_a_round_is_what_its_slices_make_of_it() -> None:
+    """Of one round in three hundred slices are normal, of another a tenth is far off."""
+    noise = random.Random(7)
+    for far in (0.0, 0.1):
+
+        def draw(far: float = far) -> list[float]:
+            return [noise.gauss(0, 1.5 if noise.random() < far else 0.15) for _ in range(36)]
+
+        rounds = [draw() for _ in range(300)]
+        seen = stdev(map(interval.centre_of, rounds))
+        assert fmean(map(interval.error_of, rounds)) == pytest.approx(seen, rel=0.15)
+
+
+def test_false_gains_are_fewer_on_a_busy_machine() -> None:
+    """Of rounds that differ by what their slices do, three agree by chance in one time of fifty."""
+    noise = random.Random(8)
+
+    def measured() -> interval.Interval:
+        ratios: list[float] = []
+        errors: list[float] = []
+        while len(ratios) < min(10, interval.rounds_needed(ratios, 0.02, 3, errors)):
+            slices = [noise.gauss(0, 0.15) for _ in range(36)]
+            ratios.append(interval.centre_of(slices))
+            errors.append(interval.error_of(slices))
+        return interval.ratio_interval(ratios, 3, errors)
+
+    assert sum(measured().low > 1 for _ in range(600)) < 9

@@ -10,10 +10,13 @@ rounds depends only on the spread of the first ``FIRST`` rounds (C. Stein, "A tw
 hypothesis whose power is independent of the variance", Annals of Mathematical Statistics 16, 1945).
 
 With few rounds this is Student's interval, with the spread of the first stage, or of all rounds if that is
-larger. On a shared machine some rounds are far off, in either direction: plain and changed runs are disturbed
-alike, so the log ratios are symmetric about the true one. From ``RANKED`` rounds on only this symmetry is
-assumed: the estimate of J. Hodges and E. Lehmann ("Estimates of location based on rank tests", Annals of
-Mathematical Statistics 34, 1963) with the interval of Wilcoxon's signed ranks, which outliers hardly change.
+larger. Three rounds that happen to agree would make it too narrow: one time in forty they have a sixth of the
+true spread. So it is never narrower than the many slices of the rounds allow (:func:`error_of`).
+
+On a shared machine some rounds are far off, in either direction: plain and changed runs are disturbed alike,
+so the log ratios are symmetric about the true one. From ``RANKED`` rounds on only this symmetry is assumed:
+the estimate of J. Hodges and E. Lehmann ("Estimates of location based on rank tests", Annals of Mathematical
+Statistics 34, 1963) with the interval of Wilcoxon's signed ranks, which outliers hardly change.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ TAIL = 0.0165
 #: Least spread of log ratios: no machine is more repeatable. Without it, equal readings in the first stage
 #: would give an interval of width 0.
 FLOOR = 0.001
+#: The two-sided 95 % point of the normal distribution, for errors that are known from many slices.
+NORMAL = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +59,39 @@ class Interval:
         return math.log(self.high / self.low) / 2 if self.low > 0 and self.high < math.inf else math.inf
 
 
-def ratio_interval(log_ratios: Sequence[float], first: int = FIRST) -> Interval:
+def ratio_interval(log_ratios: Sequence[float], first: int = FIRST, errors: Sequence[float] = ()) -> Interval:
     """The interval from all rounds. The ``first`` ones decided how many there are.
 
+    ``errors``: the standard error of each round's log ratio, as far as its slices tell (0: it has none).
     With one round the interval is 0 to infinity, since there is no spread.
     """
     stage = log_ratios[:first]
     if len(stage) < 2:
         return Interval(math.exp(fmean(log_ratios)), 0.0, math.inf)
     if len(log_ratios) >= RANKED:
-        return _ranked(log_ratios)
+        return _ranked(log_ratios, _least(errors, len(log_ratios)))
     centre = fmean(log_ratios)
     spread = max(_spread(stage), _spread(log_ratios))
     half = student(len(stage) - 1) * spread / math.sqrt(len(log_ratios))
+    half = max(half, _least(errors, len(log_ratios)))
     return Interval(math.exp(centre), math.exp(centre - half), math.exp(min(centre + half, 700.0)))
 
 
-def _ranked(log_ratios: Sequence[float]) -> Interval:
-    """The Hodges-Lehmann estimate, with the interval of signed ranks.
+def _least(errors: Sequence[float], rounds: int) -> float:
+    """The half-width of an interval of so many rounds that differ by no more than their ``errors``."""
+    return NORMAL * math.sqrt(fmean(one * one for one in errors) / rounds) if errors else 0.0
+
+
+def _ranked(log_ratios: Sequence[float], least: float) -> Interval:
+    """The Hodges-Lehmann estimate, with the interval of signed ranks, of a half-width of ``least`` or more.
 
     The Walsh averages are the means of all pairs of rounds, each round with itself included. The estimate is
     their median. The bounds are the Walsh averages with :func:`outside` others beyond them.
     """
     walsh = _walsh(log_ratios)
     centre, cut = median(walsh), outside(len(log_ratios))
-    low, high = min(walsh[cut], centre - FLOOR), max(walsh[-1 - cut], centre + FLOOR)
+    least = max(FLOOR, least)
+    low, high = min(walsh[cut], centre - least), max(walsh[-1 - cut], centre + least)
     return Interval(math.exp(centre), math.exp(low), math.exp(min(high, 700.0)))
 
 
@@ -87,6 +100,18 @@ def centre_of(log_ratios: Sequence[float]) -> float:
     outliers hardly change it.
     """
     return median(_walsh(log_ratios))
+
+
+def error_of(log_ratios: Sequence[float]) -> float:
+    """The standard error of :func:`centre_of`, of neighbouring slices of one round.
+
+    Half of the Walsh averages between the rank sums one standard deviation to either side (E. Lehmann,
+    "Nonparametric confidence intervals for a shift parameter", Annals of Mathematical Statistics 34, 1963).
+    """
+    walsh, count = _walsh(log_ratios), len(log_ratios)
+    spread = math.sqrt(count * (count + 1) * (2 * count + 1) / 24)
+    cut = max(0, round(len(walsh) / 2 - spread))
+    return (walsh[-1 - cut] - walsh[cut]) / 2
 
 
 def _walsh(values: Sequence[float]) -> list[float]:
@@ -109,12 +134,16 @@ def outside(rounds: int) -> int:
     return sum(1 for count in likely if count <= TAIL * 2**rounds) - 1
 
 
-def rounds_needed(log_ratios: Sequence[float], half_width: float, first: int = FIRST) -> int:
-    """Total number of rounds for an interval of the log ratio with this ``half_width``."""
+def rounds_needed(
+    log_ratios: Sequence[float], half_width: float, first: int = FIRST, errors: Sequence[float] = ()
+) -> int:
+    """Total number of rounds for an interval of the log ratio with this ``half_width``. ``errors``: as in
+    :func:`ratio_interval`."""
     if len(log_ratios) < first:
         return first
     stage = log_ratios[:first]
-    return max(first, math.ceil((student(first - 1) * _spread(stage) / half_width) ** 2))
+    single = max(student(first - 1) * _spread(stage), _least(errors[:first], 1))
+    return max(first, math.ceil((single / half_width) ** 2))
 
 
 def _spread(stage: Sequence[float]) -> float:

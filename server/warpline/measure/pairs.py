@@ -53,24 +53,31 @@ class Pairs:
         both = zip(self.plain, self.changed, strict=True)
         return [work + _log_ratio(plain, changed) for plain, changed in both]
 
+    def errors(self) -> list[float]:
+        """The standard error of each of them, as far as the slices of that round tell; 0 without slices."""
+        both = zip(self.plain, self.changed, strict=True)
+        return [interval.error_of(found) if (found := _slices(*one)) else 0.0 for one in both]
+
     def needed(self, limits: Limits) -> int:
         """Number of rounds for an interval that is narrow enough, at most ``limits.rounds``."""
         ratios = self.log_ratios()
         if len(ratios) < limits.first or limits.first < 2:
             return limits.first  # one round has no spread that could ask for more
         wanted = max(limits.half_width, abs(fmean(ratios[: limits.first])) / 5)
-        return min(limits.rounds, interval.rounds_needed(ratios, wanted, limits.first))
+        return min(limits.rounds, interval.rounds_needed(ratios, wanted, limits.first, self.errors()))
+
+
+def _slices(plain: Timed, changed: Timed) -> list[float]:
+    """The log ratio of each slice and its neighbour of the other process."""
+    return [math.log(one / other) for one, other in zip(plain.slices, changed.slices, strict=False)]
 
 
 def _log_ratio(plain: Timed, changed: Timed) -> float:
     """The log ratio of one round. Each slice is compared with its neighbours of the other process. So a short
     disturbance counts little, and a long one affects both alike."""
     usual, other_usual = plain.step_ms - plain.epoch_ms, changed.step_ms - changed.epoch_ms
-    slices = list(zip(plain.slices, changed.slices, strict=False))
-    if slices:
-        found = interval.centre_of([math.log(one / other) for one, other in slices])
-    else:
-        found = math.log(usual / other_usual)
+    slices = _slices(plain, changed)
+    found = interval.centre_of(slices) if slices else math.log(usual / other_usual)
     if not (plain.epochs and changed.epochs):
         return found
     # Epochs began in both: their cost is part of the step in both.

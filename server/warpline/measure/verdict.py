@@ -54,7 +54,7 @@ def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:
     baseline = fmean(pairs.baseline_ms) if pairs.baseline_ms else baseline_ms
     if pairs.failure or not rounds:
         return Outcome(candidate, baseline, None, None, False, pairs.failure or NOT_TIMED, rounds)
-    found = interval.ratio_interval(pairs.log_ratios(), limits.first)
+    found = interval.ratio_interval(pairs.log_ratios(), limits.first, pairs.errors())
     moved = losses.drift(
         [run.losses for run in pairs.plain],
         [run.losses for run in pairs.changed],
