@@ -168,7 +168,7 @@ _ATTENTION = [
             scores = q @ k.mT * 0.3
             return scores.softmax(-1) @ v
         """),
-    _snippet("hand-written-attention", "query-scaled-first", _QKV, "scale=1.0", """
+    _snippet("hand-written-attention", "query-scaled-first", _QKV, "attention(q, k, v)", """
         def compute(q, k, v):
             q = q * q.shape[-1] ** -0.5
             return (q @ k.transpose(2, 3)).softmax(dim=-1) @ v

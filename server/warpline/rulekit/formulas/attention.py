@@ -37,10 +37,15 @@ class Attention:
     scale: tuple[Term, ...] = ()  # factors
     masks: tuple[Term, ...] = ()  # masked_fill, where, add or if terms, outermost first
     dropout: Term | None = None
+    weights: tuple[Term, ...] = ()  # the softmax, and what its parts are
+    order: tuple[int, ...] = ()  # the result's dimensions, where they are moved
 
 
 def attention(term: Term) -> Attention | None:
     """``softmax(mask(q @ k * scale)) @ v``, dropout and casts between them allowed."""
+    if term.op == "moved":
+        unmoved = attention(term.args[0])
+        return unmoved and replace(unmoved, order=term.value)
     if term.op != "matmul":
         return None
     (weights, dropout), value = _without_dropout(without_casts(term.args[0])), term.args[1]
@@ -48,10 +53,59 @@ def attention(term: Term) -> Attention | None:
     if turned:
         weights, inner = _without_dropout(without_casts(weights.args[0]))
         dropout = dropout or inner
-    if weights.op != "softmax" or weights.value != (-2 if turned else -1):
+    parts, dim = _softmax(weights)
+    if dim is None:
         return None
-    found = _scores(without_casts(weights.args[0]), Attention(term, term, value, dropout=dropout))
-    return _turned(found) if turned and found is not None else found
+    scores = without_casts(parts[-1])
+    found = _scores(scores, Attention(term, term, value, dropout=dropout, weights=parts[:-1]))
+    if found is None or (dim - _dims(found.query) if dim >= 0 else dim) != (-2 if turned else -1):
+        return None
+    return _turned(found) if turned else _scaled_query(found)
+
+
+def _dims(term: Term) -> int:
+    """How many dimensions a tensor has, as far as a permutation says; else 0."""
+    return len(term.value) if term.op == "permute" else 0
+
+
+def _softmax(weights: Term) -> tuple[tuple[Term, ...], int | None]:
+    """The terms of a softmax, the last of them what it is taken of, and its dimension; None for what is none.
+
+    Written out it is ``exp(x - logsumexp(x))``, or exponentials that are divided by their sum."""
+    if weights.op == "softmax":
+        return (weights, weights.args[0]), weights.value
+    is_exp = weights.op == "exp"
+    whole = weights.args[0] if is_exp else weights
+    if whole.op != ("sub" if is_exp else "div"):
+        return (), None
+    part, over = map(without_casts, whole.args)
+    if over.op != ("logsumexp" if is_exp else "sum") or without_casts(over.args[0]) is not part:
+        return (), None
+    dims, keep = over.value
+    if not keep or not dims or len(dims) > 1 or not (is_exp or part.op == "exp"):
+        return (), None
+    return (weights, part) if is_exp else (weights, part, part.args[0]), dims[0]
+
+
+def _largest(term: Term, of: Term) -> bool:
+    """Whether ``term`` is each row's largest entry of ``of``: a softmax gives the same without it."""
+    if term.op in ("cast", "detach") or (term.op == "index" and term.args[1].number == 0):
+        return _largest(term.args[0], of)
+    if term.op == "attr" and term.value == "values":
+        return _largest(term.args[0], of)
+    return term.op in ("amax", "max_along") and term.value == ((-1,), True) and term.args[0] is of
+
+
+def _scaled_query(found: Attention) -> Attention:
+    """The attention whose queries are scaled by a number, or by their own size, before the product."""
+    query = found.query
+    if query.op != "mul":
+        return found
+    for inner, factor in (query.args, query.args[::-1]):
+        own = factor.op == "rsqrt" and factor.args[0].op == "size" and factor.args[0].args == (inner,)
+        if own or factor.number is not None:
+            return replace(found, query=inner, scale=(*found.scale, factor))
+    return found
 
 
 def _without_dropout(weights: Term) -> tuple[Term, Term | None]:
@@ -75,6 +129,8 @@ def _scores(term: Term, attention: Attention) -> Attention | None:
     term = without_casts(term)
     if term.op == "matmul":
         return replace(attention, query=term.args[0], key=term.args[1])
+    if term.op == "sub" and _largest(term.args[1], term.args[0]):
+        return _scores(term.args[0], attention)
     if term.op == "mul":
         for inner, factor in (term.args, term.args[::-1]):
             deeper = _scores(inner, attention)

@@ -6,33 +6,59 @@ from collections.abc import Iterator
 
 from warpline.model.report import Fix
 from warpline.rulekit.formulas.attention import Attention, has_product, is_causal, is_gone, is_parameter
-from warpline.rulekit.terms import Formula, Rewrite, Term, atom
+from warpline.rulekit.terms import Formula, Rewrite, Term, atom, moved
 from warpline.syntax.edits import Refused
+
+#: Operators on the scores alone.
+_OF_SCORES = ("aten::softmax", "aten::_softmax", "aten::exp")
+#: Operators whose first two tensors are the scores and a mask, or a mask and what the scores are made of.
+_MASKING = ("aten::baddbmm", "aten::masked_fill", "aten::add")
 
 
 def fused_call(formula: Formula[Attention]) -> Fix:
     """The edit that replaces the formula by one call. Raises Refused."""
     found, rewrite = formula.found, formula.rewrite
     key = found.key.args[0] if found.key.op == "transpose" and _last_two(found.key, formula) else None
-    arguments = [rewrite.spell(found.query)]
-    arguments.append(
-        rewrite.spell(key) if key is not None else f"{atom(rewrite.spell(found.key))}.transpose(-2, -1)"
-    )
-    arguments.append(rewrite.spell(found.value))
-    arguments += _mask(formula)
+    tensors = [
+        rewrite.spell(found.query),
+        rewrite.spell(key) if key is not None else f"{atom(rewrite.spell(found.key))}.transpose(-2, -1)",
+        rewrite.spell(found.value),
+    ]
+    mask = _mask(formula)
+    after = moved(found.order)
+    if (apart := _without_heads(formula)) is not None:
+        tensors = [f"{atom(one)}.unsqueeze(1)" for one in tensors]
+        after = f".squeeze(1){after}"
+        if apart:
+            mask = [(name, f"{atom(one)}.unsqueeze(1)" if name == "attn_mask" else one) for name, one in mask]
+    arguments = [*tensors, *(f"{name}={one}" for name, one in mask)]
     if found.dropout is not None:
         arguments.append(f"dropout_p={_dropout(found.dropout, rewrite)}")
     arguments += _scale(formula)
     if _keeps_weights(formula):
         raise Refused("the function uses the weights elsewhere too, which the fused call does not give")
-    return rewrite.to_call("torch.nn.functional.scaled_dot_product_attention", arguments)
+    return rewrite.to_call("torch.nn.functional.scaled_dot_product_attention", arguments, after)
+
+
+def _without_heads(formula: Formula[Attention]) -> bool | None:
+    """Whether a mask has a row for each sample, where the scores have three dimensions: no fused kernel takes
+    those. None where they have others, or nothing tells of the mask."""
+    ops = [
+        op for cost in formula.costs for op in cost.ops if op.outer and op.shapes and op.phase == "forward"
+    ]
+    scores = {len(op.shapes[0]) for op in ops if op.name in _OF_SCORES}
+    if scores != {3}:
+        return None
+    if not formula.found.masks:
+        return False
+    given = {min(map(len, op.shapes[:2])) for op in ops if op.name in _MASKING}
+    return given == {3} if given in ({2}, {3}) and formula.found.masks[0].op != "if" else None
 
 
 def _keeps_weights(formula: Formula[Attention]) -> bool:
     """Whether a variable still holds the softmax: the fused call would run besides, and replace nothing."""
-    rewrite = formula.rewrite
-    softmax = next(term for term in _parts(rewrite.flow.terms[rewrite.node].args[0]) if term.op == "softmax")
-    return any(part is softmax for held in rewrite.env.values() for part in _parts(held))
+    held = {id(part) for term in formula.rewrite.env.values() for part in _parts(term)}
+    return any(id(part) in held for part in formula.found.weights)
 
 
 def _parts(term: Term) -> Iterator[Term]:
@@ -69,11 +95,8 @@ def _scale(formula: Formula[Attention]) -> list[str]:
         return ["scale=1.0"]
     if len(found.scale) == 1 and found.scale[0].op == "rsqrt":
         inside = found.scale[0].args[0]
-        if (
-            inside.op == "size"
-            and inside.value == -1
-            and inside.args[0] in (found.query, found.key.args[0] if found.key.args else None)
-        ):
+        rows = [_unmoved(term) for term in (found.query, *found.key.args[:1])]
+        if inside.op == "size" and inside.value == -1 and _unmoved(inside.args[0]) in rows:
             return []
     for factor in found.scale:
         if factor.op == "attr" and is_parameter(factor, formula.flow):
@@ -85,7 +108,14 @@ def _scale(formula: Formula[Attention]) -> list[str]:
     return [f"scale={' * '.join(texts)}"]
 
 
-def _mask(formula: Formula[Attention]) -> list[str]:
+def _unmoved(term: Term) -> Term:
+    """The tensor with the same rows in another order of its other dimensions."""
+    while term.op == "permute" and term.value[-1] == len(term.value) - 1:
+        term = term.args[0]
+    return term
+
+
+def _mask(formula: Formula[Attention]) -> list[tuple[str, str]]:
     masks = formula.found.masks
     if not masks:
         return []
@@ -106,11 +136,11 @@ def _mask(formula: Formula[Attention]) -> list[str]:
             raise Refused("its mask depends on a condition other than `is None`")
         condition = formula.rewrite.spell(test.args[0])
     if condition is None and is_causal(mask, formula.flow):
-        return ["is_causal=True"]
+        return [("is_causal", "True")]
     text = _kept(mask, formula)
     if condition in (None, text):
-        return [f"attn_mask={text}"]
-    return [f"attn_mask=None if {condition} is None else {text}"]
+        return [("attn_mask", text)]
+    return [("attn_mask", f"None if {condition} is None else {text}")]
 
 
 def _kept(mask: Term, formula: Formula[Attention]) -> str:

@@ -8,7 +8,7 @@ spelled (``x.mean(-1)``, ``torch.mean(x, dim=-1)``, over one line or ten); a mat
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.terms.flow import Flow, Step, follow
 from warpline.rulekit.terms.hot import Formula, formulas, function_at
-from warpline.rulekit.terms.rewrite import Rewrite, atom
+from warpline.rulekit.terms.rewrite import Rewrite, atom, moved
 from warpline.rulekit.terms.term import Term, Terms, factors, without_casts
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "follow",
     "formulas",
     "function_at",
+    "moved",
     "without_casts",
 ]

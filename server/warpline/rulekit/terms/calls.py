@@ -118,21 +118,33 @@ def _permute(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -
 
 
 def _einsum(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
-    """``bhqd,bhkd->bhqk`` and the like as a matmul of the last two dimensions."""
+    """``bhqd,bhkd->bhqk`` and the like as a matmul of the last two dimensions, of permuted tensors where the
+    letters stand in another order; the result is ``moved`` to its own order."""
     rule = static(args[0]) if args else None
     if not isinstance(rule, str) or len(args) != 3 or keywords or "->" not in rule or "..." in rule:
         return None
-    left, right = rule.replace(" ", "").split("->")[0].split(",")
-    out = rule.replace(" ", "").split("->")[1]
-    batch, row, column = out[:-2], out[-2], out[-1]
+    given, out = rule.replace(" ", "").split("->")
+    left, right = given.split(",")
+    batch = "".join(letter for letter in out if letter in left and letter in right)
+    rows, columns = ([one for one in out if (one in left, one in right) == side] for side in _SIDES)
     inner = [letter for letter in left if letter in right and letter not in out]
-    if len(inner) != 1 or row not in left or column not in right or row in right or column in left:
+    if not len(inner) == len(rows) == len(columns) == 1:
         return None
-    sides = (
-        _arranged(terms, args[1], left, batch + row + inner[0]),
-        _arranged(terms, args[2], right, batch + inner[0] + column),
-    )
-    return terms.make("matmul", sides[0], sides[1]) if sides[0] and sides[1] else None
+    sides = [(args[1], left, rows[0]), (args[2], right, columns[0])]
+    if out.index(columns[0]) < out.index(rows[0]):
+        sides.reverse()
+    (first, of_first, row), (second, of_second, column) = sides
+    a = _arranged(terms, first, of_first, batch + row + inner[0])
+    b = _arranged(terms, second, of_second, batch + inner[0] + column)
+    if a is None or b is None:
+        return None
+    product = terms.make("matmul", a, b)
+    order = tuple((batch + row + column).index(letter) for letter in out)
+    return product if order == (*range(len(out)),) else terms.make("moved", product, value=order)
+
+
+#: Whether the left and the right side have the letter of the rows, and that of the columns.
+_SIDES = ((True, False), (False, True))
 
 
 def _arranged(terms: Terms, term: Term, have: str, want: str) -> Term | None:
@@ -140,7 +152,24 @@ def _arranged(terms: Terms, term: Term, have: str, want: str) -> Term | None:
         return None
     if have == want:
         return term
-    return _permute(terms, [term, terms.const(tuple(have.index(letter) for letter in want))], {})
+    order = tuple(have.index(letter) for letter in want)
+    if have[-1] == want[-2] and order[:-2] != (*range(len(have) - 2),):  # the last dimension stays the last
+        inner = _arranged(terms, term, have, want[:-2] + want[-1] + want[-2])
+        return inner and terms.make("transpose", inner, value=(-2, -1))
+    return _permute(terms, [term, terms.const(order)], {})
+
+
+def _baddbmm(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """``beta * input + alpha * (batch1 @ batch2)``."""
+    given = Arguments("input batch1 batch2 beta alpha", args, keywords)
+    if not given.ok:
+        return None
+    bias, product = given["input"], terms.make("matmul", given["batch1"], given["batch2"])
+    beta, alpha = given.get("beta"), given.get("alpha")
+    return terms.add(
+        terms.mul(bias, beta) if beta is not None else bias,
+        terms.mul(product, alpha) if alpha is not None else product,
+    )
 
 
 def _masked_fill(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
@@ -236,9 +265,10 @@ CALLS: dict[str, Call] = {
     "var_mean": _with_mean(_variance), "std_mean": _with_mean(_deviation),
     "softmax": _softmax("softmax"), "log_softmax": _softmax("log_softmax"),
     "transpose": _transpose, "swapaxes": _transpose, "permute": _permute,
-    "matmul": _of("matmul", 2), "bmm": _of("matmul", 2), "einsum": _einsum,
+    "matmul": _of("matmul", 2), "bmm": _of("matmul", 2), "einsum": _einsum, "baddbmm": _baddbmm,
     "masked_fill": _masked_fill, "where": _of("where", 3), "dropout": _dropout,
     "float": _cast, "half": _cast, "bfloat16": _cast, "type_as": _cast, "to": _to,
+    "detach": _of("detach", 1),
     "contiguous": lambda terms, args, keywords: args[0],
     "size": _size,
     "tril": _general("tril", "input diagonal", 1), "triu": _general("triu", "input diagonal", 1),

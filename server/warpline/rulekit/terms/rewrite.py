@@ -56,7 +56,7 @@ class Rewrite:
             case "transpose" if isinstance(term.value, tuple):
                 return f"{atom(inner[0])}.transpose({term.value[0]}, {term.value[1]})"
             case "permute" if isinstance(term.value, tuple):
-                return f"{atom(inner[0])}.permute({', '.join(map(str, term.value))})"
+                return f"{atom(inner[0])}{moved(term.value)}"
             case "mul" | "add" | "sub":
                 sign = {"mul": "*", "add": "+", "sub": "-"}[term.op]
                 return f"{atom(inner[0])} {sign} {atom(inner[1])}"
@@ -206,6 +206,14 @@ def atom(text: str) -> str:
         return f"({text})"
     node = cst.parse_expression(text)
     return text if isinstance(node, _SIMPLE) or node.lpar else f"({text})"
+
+
+def moved(order: Sequence[int]) -> str:
+    """The end of an expression that puts its dimensions into another order; empty where they stay."""
+    swapped = [dim for dim, at in enumerate(order) if dim != at]
+    if len(swapped) == 2:
+        return f".transpose({swapped[0]}, {swapped[1]})"
+    return f".permute({', '.join(map(str, order))})" if swapped else ""
 
 
 def _one_line(text: str) -> str:
