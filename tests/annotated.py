@@ -17,9 +17,9 @@ otherwise), ``true``/``false`` or plain text:
   ``with.lr=0.1`` is an argument that it was made with
 - ``event graph_break reason="…"`` (CompileEvent)
 - ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
-- ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f via=library``: an operator of the
-  recorded step, ``%0`` being the result of the first one; a number that no operator has is a tensor from
-  before the step
+- ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f via=library of=x*2``: an operator of
+  the recorded step, called by the part ``of`` this line; ``%0`` being the result of the first one; a number
+  that no operator has is a tensor from before the step
 - ``tensor %9 shape=[8,4] dtype=int64 parameter=true unheld=true buffer=true leaf=true unscored=3``: such a
   tensor; of its entries so many count for nothing in a loss
 - ``pass roots=[%1] read=[%9] cleared=[%8] left=[] inputs=[] retained=false``: a backward pass begins here; it
@@ -229,7 +229,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         sites=tuple(replace(site, uses=tuple(reader.uses.get(word, ()))) for word, site in reader.sites),
         flags=Flags(**({"cpu_count": 16} | reader.flags)),
         gc_ns=tuple(reader.gc_ns),
-        dataflow=_computed(reader.nodes, reader.tensors, reader.passes)
+        dataflow=_computed(reader.nodes, reader.tensors, reader.passes, texts)
         if reader.nodes
         else _looked_up(reader.padding),
         compile_events=tuple(reader.events),
@@ -276,6 +276,7 @@ def _computed(
     nodes: list[tuple[OperatorSite, str, dict[str, Any]]],
     tensors: dict[int, dict[str, Any]],
     passes: list[_Pass],
+    texts: dict[str, str],
 ) -> Dataflow:
     """The record of a step of ``nodes``, each with one result, in the order of the text.
 
@@ -306,7 +307,10 @@ def _computed(
         buffers=tuple(index for index in tensors if tensors[index].get("buffer")),
         leaves=tuple(index for index in tensors if tensors[index].get("leaf")),
         frames=(
-            *(Frame(site.file, site.line, site.function) for site, _, _ in nodes),
+            *(
+                Frame(site.file, site.line, site.function, _span(texts, site, str(values.get("of", ""))))
+                for site, _, values in nodes
+            ),
             *(Frame(*place, "<module>") for place, _, _ in passes),
         ),
         stacks=tuple((-1, index) for index in range(len(nodes) + len(passes))),
@@ -321,6 +325,11 @@ def _computed(
             if "unscored" in given
         ),
     )
+
+
+def _span(texts: dict[str, str], site: OperatorSite, part: str) -> tuple[int, ...]:
+    start = texts[site.file].splitlines()[site.line - 1].index(part)
+    return (site.line, start, start + len(part)) if part else ()
 
 
 _VALUE = re.compile(r"%(\d+)")

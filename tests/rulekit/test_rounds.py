@@ -129,10 +129,11 @@ def test_pieces_of_many_sizes_are_counted_in_the_recorded_step() -> None:
     flow = _pooled([9 + at % 100 for at in range(200)])
     assert {flow.sites[at].line for at in flow.site} > {2, 4}
     facts = replace(example.profile.facts, dataflow=flow)
-    (one,) = rounds(Context(replace(example.profile, facts=facts), texts(example)))
+    context = Context(replace(example.profile, facts=facts), texts(example))
+    (one,) = rounds(context)
     assert (one.count, one.uneven) == (200, True)
     with pytest.raises(Refused, match="index_add_"):
-        at_once(one)
+        at_once(context, one)
 
 
 def _pooled(sizes: list[int]) -> Dataflow:

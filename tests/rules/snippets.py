@@ -265,14 +265,6 @@ _LOOPS = [
                     total = torch.cat((total, row.exp()), 1)
             return total
         """),
-    _snippet("python-loop-over-tensor", "rows", (_real(9, 8),), "out = torch.tanh(x * 2 + 1)", """
-        def compute(x):
-            rows = []
-            for i in range(x.size(0)):
-                rows.append(torch.tanh(x[i] * 2 + 1))
-            out = torch.stack(rows)
-            return out
-        """),
 ]  # fmt: skip
 
 _INPUTS = {

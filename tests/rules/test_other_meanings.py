@@ -33,42 +33,6 @@ def test_a_mean_that_begins_as_a_number_cannot_be_detached_whole() -> None:
     assert "the side of the `if`" in told
 
 
-LOOP = """\
-import math
-import torch
-
-def scale(x, low):
-    rows = []
-    for i in range(x.size(0)):
-        rows.append({value})
-        #^ cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
-    y = torch.stack(rows)
-    {after}
-"""
-
-
-@pytest.mark.parametrize(
-    ("value", "after", "reason"),
-    [
-        ("x[i][0] * low", "return y", "a part of its slice"),
-        ("x[i].T * low", "return y", "a part of its slice"),
-        ("x[i].exp()[:2] * low", "return y", "a part of its slice"),
-        ("low * math.exp(x[i])", "return y", "may not be elementwise"),
-        ("x[i] if low else -x[i]", "return y", "iterations may differ"),
-        ("x[i] * low", "return y / len(rows)", "used elsewhere"),
-    ],
-)
-def test_loops_that_one_expression_does_not_replace(value: str, after: str, reason: str) -> None:
-    (told,) = fixed(LOOP.format(value=value, after=after), "python-loop-over-tensor")
-    assert "No edit is offered" in told
-    assert reason in told
-
-
-def test_a_loop_that_one_expression_replaces() -> None:
-    (told,) = fixed(LOOP.format(value="x[i].exp() * low", after="return y"), "python-loop-over-tensor")
-    assert "    y = x.exp() * low\n" in told
-
-
 ARRAYS = """\
 import numpy as np
 import torch

@@ -46,6 +46,7 @@ HARM = 1.02
 WON_BACK_S = figures.bound("won-back-s")
 #: A finding hides another rule's at its lines if it saves at least this share of what that one would.
 EXPLAINED = figures.bound("hides-finding")
+_UNPROVEN = "no trial of it had the same results, so work on the whole tensor by hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,8 @@ def diagnose(
             finding = _paid_back(context, finding, compiling_s(profile, change))
         if _harms(context, finding) or not _confirmed(context, draft, finding, undecided):
             continue
+        if draft.proven and not _tried(finding):
+            finding = replace(_not_offered(finding, _UNPROVEN), predicted=finding.predicted)
         if draft.once and change is not None:
             once[draft.once] = (*once.get(draft.once, ()), change)
         shown = _most(context, draft, finding) >= least
@@ -383,10 +386,14 @@ def _not_offered(finding: Finding, reason: str) -> Finding:
     return replace(finding, message=finding.message + refused, predicted=None, fixes=())
 
 
+def _tried(finding: Finding) -> bool:
+    return finding.predicted is not None and finding.predicted.basis == "probed"
+
+
 def _confirmed(context: Context, draft: Draft, finding: Finding, undecided: Undecided) -> bool:
     """Whether it was tried and gains what it has to, where the rule asks for that."""
     untold = ""
-    if draft.tried and (finding.predicted is None or finding.predicted.basis != "probed"):
+    if draft.tried and not _tried(finding):
         untold = "there was none, or no time to end it"
     elif draft.tried and draft.change is not None and undecided(context.profile, draft.change):
         untold = "its rounds differ too much to say that it gains"

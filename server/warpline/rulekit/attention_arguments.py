@@ -19,8 +19,8 @@ def may_be_none(source: Source, mask: cst.BaseExpression) -> bool:
     return any(one.name.value == mask.value and one.default is not None for one in params)
 
 
-def rewritten(source: Source, call: cst.Call, new: dict[cst.BaseExpression, str]) -> str:
-    """The text of ``call`` with some of its arguments replaced."""
+def rewritten(source: Source, call: cst.BaseExpression, new: dict[cst.BaseExpression, str]) -> str:
+    """The text of ``call`` with some of its arguments, or other parts, replaced."""
     start, end = source.span(call)
     pieces: list[str] = []
     for node in sorted(new, key=source.span):

@@ -167,6 +167,7 @@ class Context:
         least: float = 0.0,
         once: str = "",
         hides: Change | None = None,
+        proven: bool = False,
     ) -> Draft:
         """A finding: ``site`` is the line to edit, ``cause`` another line where the time is seen.
 
@@ -179,7 +180,7 @@ class Context:
         refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot
         lower, ``replayed``: one that only a replay confirms, ``tried``: a gain that only a trial confirms,
         ``least``: percent that it has to gain, ``once``: what is paid only once, ``hides``: the step without
-        what hides others (see :class:`Draft`).
+        what hides others, ``proven``: fixes that need a trial (see :class:`Draft`).
         """
         made, reasons, first = [], [], False
         for which, make in enumerate(fixes):
@@ -220,6 +221,7 @@ class Context:
             unseen,
             replayed,
             tried,
+            proven,
             least,
             alternative if len(made) > 1 else None,
             once,

@@ -30,6 +30,8 @@ class Draft(Placed):
     replayed: bool = False
     #: Only a trial of the change tells whether it gains anything: without one there is no finding.
     tried: bool = False
+    #: A fix is only offered where a trial had the same results.
+    proven: bool = False
     least: float = (
         0.0  # percent of the step that the change has to save as predicted, else there is no finding
     )

@@ -154,7 +154,7 @@ def _taken(context: Context, place: tuple[str, int]) -> float:
     read, often = Counter[int](), Counter[tuple[int, str]]()
     for node in nodes:
         often[node.site, node.name] += 1
-        if graph is not None and f"aten::{node.name}" in _PIECES:
+        if graph is not None and f"aten::{node.name}" in _PIECES and len(node.outputs) >= LEAST_ROUNDS:
             read[node.site] += sum(value in graph.consumers for value in node.outputs)
     found = max(read.values(), default=0)
     # So many pieces have numbers. An instruction of a round runs once for each of them, or more.
@@ -191,9 +191,10 @@ def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:
         for op in cost.ops:
             if op.name == "aten::unbind" and op.shapes and op.shapes[0]:
                 pieces = op.shapes[0][0] * op.count
-                if LEAST_ROUNDS <= pieces <= 2 * ran:
+                if op.shapes[0][0] >= LEAST_ROUNDS and pieces <= 2 * ran:
                     return pieces
-            elif op.name in _PIECES and ran >= LEAST_ROUNDS:
+            # Each layer has heads, or queries, keys and values: few pieces, again and again.
+            elif op.name in _PIECES and ran >= LEAST_ROUNDS * max(1.0, op.count):
                 return ran
     return 0.0
 

@@ -1,26 +1,67 @@
-"""The edit that replaces a loop over the rows of a tensor by one expression of the whole tensor."""
+"""The edit that replaces a loop over pieces of tensors by one call of ``torch.vmap``."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit.rounds import Rounds
+from warpline.rulekit.attention_arguments import rewritten
+from warpline.rulekit.calling import below
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph.constants import RANDOM
+from warpline.rulekit.graph.graph import Graph, Node, whole_graph
+from warpline.rulekit.own_gradients import own_gradient
+from warpline.rulekit.rounds import Comprehension, Rounds
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement
+from warpline.syntax.source import Source, is_method
 
-_ELEMENTWISE = {
-    "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "silu",
-    "clamp", "square", "pow", "float", "half",
-}  # fmt: skip
+_BY_HAND = "call the function with the whole tensor, or use `torch.vmap`"
+#: What a function may not do that works on all pieces at once: it would be done once, or with no tensor.
+_EFFECTS = (
+    cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.NamedExpr, cst.Import, cst.ImportFrom,
+    cst.Try,
+)  # fmt: skip
 
 
-def at_once(found: Rounds) -> Fix:
-    """Replace the loop and its list by one expression. Raises Refused where the loop does more than
-    elementwise arithmetic on rows that are stacked afterwards."""
+@dataclass(slots=True)
+class _Round:
+    """``given``: for each parameter of a round its tensor, the dimension of the pieces, and how many there
+    were each time that the loop ran. ``replaced``: what parameters take the place of."""
+
+    source: Source
+    graph: Graph
+    given: dict[str, tuple[str, int, list[int]]] = field(default_factory=dict)
+    replaced: dict[cst.BaseExpression, str] = field(default_factory=dict)
+
+    def code(self, node: cst.BaseExpression) -> str:
+        """The text of an expression of a round."""
+        inside = {part: new for part, new in self.replaced.items() if self.source.inside(part, node)}
+        return inside.get(node) or rewritten(self.source, node, inside)
+
+    def at(self, name: str, *nodes: cst.CSTNode) -> list[Node]:
+        """The recorded operators of a name that these parts of the text called."""
+        flow, found = self.graph.flow, []
+        wanted = [self.source.span(node) for node in nodes]
+        for one in self.graph.nodes:
+            stack = flow.stack[one.index] if one.name == name and one.index < len(flow.stack) else -1
+            frame = flow.frames[flow.stacks[stack][1]] if stack >= 0 else None
+            if frame is None or frame.file != self.source.path or not frame.span:
+                continue
+            last, first_column, last_column = frame.span
+            for (first, start), (end, stop) in wanted:  # a generator's brackets are counted, or not
+                around = start - first_column in (0, 1) and last_column - stop in (0, 1)
+                if around and (first, end) == (frame.line, last):
+                    found.append(one)
+        return found
+
+
+def at_once(context: Context, found: Rounds) -> Fix:
+    """Call a round's work by ``torch.vmap``. Raises Refused where the record does not show that the rounds
+    take all pieces of tensors, or they do more than compute a result that is stacked or joined."""
     source, loop = found.source, found.loop
     if found.whole:
         raise Refused(
@@ -34,109 +75,334 @@ def at_once(found: Rounds) -> Fix:
         raise Refused(
             "combine rows by their piece's number with `index_add_` or `scatter_reduce_`, or pad the pieces"
         )
-    if not isinstance(loop, cst.For):
-        raise Refused(
-            "the loop is one expression: call its function with the whole tensor, or use `torch.vmap`"
-        )
-    block = source.block(loop)
-    index = block.index(loop)
-    body = loop.body.body
-    if len(body) != 1 or loop.orelse is not None or not isinstance(body[0], cst.SimpleStatementLine):
-        raise Refused(
-            "an iteration has more than one statement" if len(body) > 1 else "iterations may differ"
-        )
-    pieces, value = _collected(source, body[0])
-    if value is None or pieces is None:
-        carried = _bound(loop) & _read(loop)
-        reason = "each iteration needs the result of the previous one"
-        raise Refused(reason if carried else "the results are not collected in a list")
-    start, stack = _start(source, block[:index], pieces), block[index + 1] if index + 1 < len(block) else None
-    if start is None or stack is None:
-        raise Refused("the list of results is not created directly above the loop and stacked directly below")
-    scope = source.enclosing(loop, cst.FunctionDef) or source.module
-    named = [one for one in source.nodes(cst.Name, cst.Attribute, within=scope) if source.code(one) == pieces]
-    if len(named) != 3:  # created, appended to, stacked
-        raise Refused("the list of results is used elsewhere, too")
-    joined = _stacked(source, stack, pieces)
-    variable, tensor = source.code(loop.target), _whole(source, loop)
-    whole = _lifted(source, value, variable, tensor)
-    edits = Edits(source)
-    edits.remove(start)
-    edits.remove(loop)
-    edits.replace(joined, whole)
+    graph = whole_graph(context.profile.facts.dataflow)
+    if graph is None:
+        raise Refused(_BY_HAND)
+    _refuse_effects(context, found, graph)
+    one, edits = _Round(source, graph), Edits(source)
+    if isinstance(loop, cst.For):
+        _statement(one, edits, loop)
+    elif isinstance(loop, cst.Call):
+        _pieces(one, [(f"piece_{at}", arg.value) for at, arg in enumerate(loop.args[1:])], loop)
+        _joined(one, edits, loop, source.code(loop.args[0].value))
+    elif isinstance(loop, cst.DictComp) or loop.for_in.ifs or loop.for_in.inner_for_in is not None:
+        raise Refused(_BY_HAND)
+    else:
+        _take(one, loop.for_in.target, loop.for_in.iter, loop)
+        _index(one, loop.for_in.target, loop.for_in.iter, loop.elt)
+        _joined(one, edits, loop, _function(one, loop.elt))
     return edits.fix("Work on the whole tensor at once", "unsafe")
 
 
-def _bound(loop: cst.For) -> set[str]:
-    """Names that a round gives a value."""
-    targets = (item.target for item in descend(loop.body, cst.AssignTarget, cst.AugAssign))
-    return {target.value for target in targets if isinstance(target, cst.Name)}
+# -- what a round is given ----------------------------------------------------------------------
 
 
-def _read(loop: cst.For) -> set[str]:
-    values = (item.value for item in descend(loop.body, cst.Assign, cst.AugAssign))
-    names = {name.value for value in values for name in descend(value, cst.Name)}
-    added = (item.target for item in descend(loop.body, cst.AugAssign))
-    return names | {target.value for target in added if isinstance(target, cst.Name)}
+def _take(one: _Round, target: cst.BaseExpression, taken: cst.BaseExpression, *around: cst.CSTNode) -> None:
+    """The pieces that the head of a loop takes."""
+    if isinstance(taken, cst.Call) and isinstance(taken.func, cst.Name):
+        name, given = taken.func.value, [arg.value for arg in taken.args if arg.keyword is None]
+        targets = [item.value for item in target.elements] if isinstance(target, cst.Tuple) else []
+        if name == "range":
+            return
+        if name == "enumerate" and len(targets) == 2 and len(taken.args) == 1:
+            _take(one, targets[1], given[0], taken, *around)
+            return
+        if name == "zip" and len(targets) == len(given) == len(taken.args):
+            _pieces(one, [(_name(each), of) for each, of in zip(targets, given, strict=True)], taken, *around)
+            return
+    _pieces(one, [(_name(target), taken)], *around)
 
 
-def _collected(
-    source: Source, statement: cst.SimpleStatementLine
-) -> tuple[str | None, cst.BaseExpression | None]:
-    """``rows.append(value)`` -> rows, value."""
-    small = statement.body[0]
-    call = small.value if isinstance(small, cst.Expr) else None
-    if (
-        isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and call.func.attr.value == "append"
-    ):
-        return source.code(call.func.value), call.args[0].value if len(call.args) == 1 else None
-    return None, None
+def _pieces(one: _Round, pairs: list[tuple[str, cst.BaseExpression]], *around: cst.CSTNode) -> None:
+    """``pairs``: a parameter and what its pieces are of: a tensor, or a call that takes it apart."""
+    own = [_unbound(one.source, taken) for _, taken in pairs]
+    # A call may take a tensor apart itself, as `list(x)` does.
+    iterated = [taken for _, taken in pairs if not isinstance(taken, cst.Call)]
+    together = one.at("unbind", *around, *iterated)
+    shared = own.count(None)
+    if shared and len(together) % shared:
+        raise Refused(_BY_HAND)
+    for at, ((name, taken), tensor) in enumerate(zip(pairs, own, strict=True)):
+        if tensor is not None:
+            _give(one, name, one.source.code(tensor), one.at("unbind", taken))
+        else:  # `zip` takes one tensor after the other
+            _give(one, name, one.source.code(taken), together[own[:at].count(None) :: shared])
 
 
-def _start(source: Source, above: list[Statement], pieces: str) -> Statement | None:
-    return next((item for item in reversed(above) if source.code(item).strip() == f"{pieces} = []"), None)
+def _unbound(source: Source, taken: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What ``x.unbind(…)`` takes apart; None for another expression."""
+    if not isinstance(taken, cst.Call) or not isinstance(taken.func, cst.Attribute):
+        return None
+    own = taken.func.attr.value == "unbind" and source.name(taken.func) != "torch.unbind"
+    return taken.func.value if own else None
 
 
-def _stacked(source: Source, statement: Statement, pieces: str) -> cst.Call:
-    calls: list[cst.Call] = list(descend(statement, cst.Call))
-    for call in calls:
-        given = [source.code(arg.value) for arg in call.args]
-        if source.is_named(call.func, "torch.stack") and given and given[0] == pieces:
-            dim = source.argument(call, "dim", 1)
-            if dim is None or source.literal(dim.value) == 0:
-                return call
-    raise Refused("the list is not stacked along the first dimension directly below the loop")
-
-
-def _whole(source: Source, loop: cst.For) -> str:
-    """The tensor whose first dimension the loop runs over."""
-    found = re.fullmatch(r"range\((?:len\((\w+)\)|(\w+)\.(?:size\(0\)|shape\[0\]))\)", source.code(loop.iter))
-    if found is None:
-        raise Refused("the loop may not run over the whole first dimension")
-    return found.group(1) or found.group(2)
-
-
-def _lifted(source: Source, value: cst.BaseExpression, variable: str, tensor: str) -> str:
-    """``value`` with ``x`` for ``x[i]``; elementwise only."""
-    piece = re.compile(rf"\b{tensor}\s*\[\s*{variable}\s*\]")
-    for node in descend(value, cst.BaseExpression):
-        if isinstance(node, (cst.IfExp, cst.BooleanOperation)):
-            raise Refused("iterations may differ")
-        if isinstance(node, (cst.Attribute, cst.Subscript)) and piece.search(source.code(node.value)):
-            call = source.parent(node)  # `x[i].exp()`; but `x[i][0]` and `x[i].T` mean something else of `x`
-            if not (isinstance(node, cst.Attribute) and isinstance(call, cst.Call) and call.func is node):
+def _index(one: _Round, target: cst.BaseExpression, taken: cst.BaseExpression, *body: cst.CSTNode) -> None:
+    """The pieces that a round takes by its number: ``x[i]``, ``y[:, i]``."""
+    if not isinstance(taken, cst.Call) or not one.source.is_named(taken.func, "range", "enumerate"):
+        return
+    number = _name(target.elements[0].value if isinstance(target, cst.Tuple) else target)
+    own = {name for node in body for name in _bound(node)} | set(one.given) | {number}
+    for part in body:
+        for name in one.source.nodes(cst.Name, within=part):
+            if name.value != number or not one.source.is_value(name):
+                continue
+            piece = one.source.enclosing(name, cst.Subscript)
+            inside = piece is not None and not one.source.inside(name, piece.value)
+            if piece is None or not inside or own & _names(piece.value):
+                raise Refused("the number of an iteration is used for more than its slice")
+            base = one.source.code(piece.value)
+            parameter = f"{base.rpartition('.')[2]}_{number}"
+            if not parameter.isidentifier() or parameter in _names(one.source.module):
+                raise Refused(_BY_HAND)
+            if one.at("slice", piece):
                 raise Refused("an iteration takes a part of its slice")
-        if isinstance(node, cst.Call):
-            name = source.code(node.func).rpartition(".")[2]
-            of_numbers = source.name(node.func).partition(".")[0] in ("float", "math")
-            if name not in _ELEMENTWISE or of_numbers or any(arg.keyword is not None for arg in node.args):
-                raise Refused(f"`{name}` may not be elementwise")
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
-            raise Refused("a matrix product is not elementwise")
-    text = source.code(value)
-    lifted = piece.sub(tensor, text)
-    if lifted == text or re.search(rf"\b{variable}\b", lifted):
-        raise Refused("the loop variable is used for more than the slice")
-    return lifted
+            nodes = one.at("select", piece)
+            numbers: dict[int, list[int]] = {}
+            for node in nodes:
+                numbers.setdefault(node.inputs[0], []).append(node.arguments[2])
+            first = {node.inputs[0]: node for node in reversed(nodes)}
+            whole = all(sorted(numbers[at]) == [*range(_size(one, node))] for at, node in first.items())
+            _give(one, parameter, base, [first[at] for at in numbers] if whole else [])
+            one.replaced[piece] = parameter
+
+
+def _give(one: _Round, name: str, tensor: str, nodes: list[Node]) -> None:
+    """A parameter, if the record shows that its pieces are all of a tensor's along one dimension."""
+    dims = {_dim(one, node) for node in nodes}
+    given = (tensor, min(dims, default=0), [_size(one, node) for node in nodes])
+    others = [sizes for _, _, sizes in one.given.values()]
+    if len(dims) != 1 or any(sizes != given[2] for sizes in others) or one.given.get(name, given) != given:
+        raise Refused("the loop may not run over the whole of a dimension")
+    one.given[name] = given
+
+
+def _dim(one: _Round, node: Node) -> int:
+    dim = node.argument(1, "dim", 0)
+    return int(dim) % max(1, len(one.graph.shape(node.inputs[0])))
+
+
+def _size(one: _Round, node: Node) -> int:
+    return one.graph.shape(node.inputs[0])[_dim(one, node)]
+
+
+# -- what a round does --------------------------------------------------------------------------
+
+
+def _refuse_effects(context: Context, found: Rounds, graph: Graph) -> None:
+    """Raises Refused where a round, or a function that it calls, does more than compute."""
+    source, (first, last) = found.source, (span[0] for span in found.source.span(found.loop))
+    lines = {cost.place: cost for cost in context.costs_within(source.path, first, last)}
+    called: dict[cst.FunctionDef, Source] = {}
+    for cost in [*lines.values()]:
+        for line in below(context, cost):
+            if line.place in lines:
+                continue
+            statement = context.source(line.file).statement_at(line.line)
+            lines[line.place] = line
+            function = context.source(line.file).enclosing(statement, cst.FunctionDef) if statement else None
+            if function is not None:
+                called[function] = context.source(line.file)
+    for function, file in called.items():
+        if own_gradient(file, function) is not None or _does_more(function):
+            raise Refused(f"`{function.name.value}` does more than compute its result")
+    ran = {node.name for node in graph.nodes if graph.place(node) in lines}
+    if ran & RANDOM:
+        raise Refused("its iterations draw random numbers")
+    if context.autocast and "_to_copy" in ran:  # `vmap` leaves some calls without their casts
+        raise Refused(
+            "autocast changes the types of what an iteration computes: work on the whole tensor by hand"
+        )
+    if any(descend(found.loop, *_EFFECTS)) or _leaves_torch(found.loop):
+        raise Refused("an iteration does more than compute its result")
+
+
+def _leaves_torch(node: cst.CSTNode) -> bool:
+    """Whether something in ``node`` leaves torch."""
+    return any(is_method(call, "numpy", "item", "tolist") for call in descend(node, cst.Call))
+
+
+def _does_more(function: cst.FunctionDef) -> bool:
+    stores = [item.target for item in descend(function.body, cst.AssignTarget, cst.AugAssign, cst.AnnAssign)]
+    drops = [item.value for item in descend(function.body, cst.Expr)]
+    return (
+        any(descend(function, *_EFFECTS))
+        or _leaves_torch(function)
+        or any(isinstance(target, (cst.Attribute, cst.Subscript)) for target in stores)
+        or not all(isinstance(value, (cst.SimpleString, cst.ConcatenatedString)) for value in drops)
+    )
+
+
+def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
+    """The loop as a function, whose results ``torch.vmap`` gives the list's name."""
+    source, block = one.source, one.source.block(loop)
+    body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
+    small = [
+        line.body[0] for line in body if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1
+    ]
+    kept = small[-1].value if small and isinstance(small[-1], cst.Expr) else None
+    if len(small) != len(body) or loop.orelse is not None:
+        raise Refused("iterations may differ")
+    if not isinstance(kept, cst.Call) or not is_method(kept, "append") or len(kept.args) != 1:
+        carried = _bound(loop.body) & {name for line in small for name in _read(line)}
+        reason = "each iteration needs the result of the previous one"
+        raise Refused(reason if carried else "the results are not collected in a list")
+    assert isinstance(kept.func, cst.Attribute)
+    pieces = source.code(kept.func.value)
+    start = next((line for line in block if source.code(line).strip() == f"{pieces} = []"), None)
+    if start is None or block.index(start) > block.index(loop):
+        raise Refused("the list of results is not created directly above the loop")
+    _refuse_carried(source, loop, small)
+    _take(one, loop.target, loop.iter, loop)
+    _index(one, loop.target, loop.iter, *body)
+    value = kept.args[0].value
+    if len(small) == 1:
+        edits.replace_statement(loop, f"{pieces} = {_mapped(edits, one, _function(one, value))}")
+    else:
+        name = f"each_{next(iter(one.given))}"
+        if name in _names(source.module):
+            raise Refused(_BY_HAND)
+        edits.replace_head(loop, f"def {name}({', '.join(one.given)})")
+        for node, text in one.replaced.items():
+            if not source.inside(node, kept):
+                edits.replace(node, text)
+        edits.replace(kept, f"return {one.code(value)}")
+        edits.insert_after(loop, f"{pieces} = {_mapped(edits, one, name)}")
+    edits.remove(start)
+    _stacked(source, edits, loop, pieces, 3)
+
+
+def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStatement]) -> None:
+    """Raises Refused where a round reads what the one before it gave, or something else what a round gave."""
+    known: set[str] = set()
+    bound = _bound(loop.body)
+    for line in small:
+        if isinstance(line, cst.Assign):
+            targets = [target.target for target in line.targets]
+        elif isinstance(line, cst.AnnAssign):
+            targets = [line.target]
+        elif line is small[-1]:
+            targets = []
+        else:
+            raise Refused("an iteration does more than compute its result")
+        if (_read(line) & bound) - known:
+            raise Refused("each iteration needs the result of the previous one")
+        if not all(isinstance(one, cst.Name) for target in targets for one in _flat(target)):
+            raise Refused("an iteration does more than compute its result")
+        known |= _bound(line)
+    function = source.enclosing(loop, cst.FunctionDef) or source.module
+    for name in source.nodes(cst.Name, within=function):
+        if (
+            name.value in bound | _names(loop.target)
+            and source.is_value(name)
+            and not source.inside(name, loop)
+        ):
+            raise Refused(f"`{name.value}` is used outside the loop, too")
+
+
+# -- the new text -------------------------------------------------------------------------------
+
+
+def _function(one: _Round, value: cst.BaseExpression) -> str:
+    """A function that gives ``value`` of a round's parameters."""
+    if isinstance(value, cst.Call) and not one.replaced:
+        plain = [arg.value.value for arg in value.args if isinstance(arg.value, cst.Name) and not arg.keyword]
+        if plain == [*one.given] and len(plain) == len(value.args) and not _names(value.func) & set(plain):
+            return one.source.code(value.func)
+    return f"lambda {', '.join(one.given)}: {one.code(value)}"
+
+
+def _mapped(edits: Edits, one: _Round, function: str) -> str:
+    dims = [dim for _, dim, _ in one.given.values()]
+    options = [function]
+    if any(dims):
+        options.append(f"in_dims={dims[0] if len(dims) == 1 else tuple(dims)}")
+    name = edits.add_import("torch.vmap", "import torch")
+    return f"{name}({', '.join(options)})({', '.join(tensor for tensor, _, _ in one.given.values())})"
+
+
+def _joined(one: _Round, edits: Edits, loop: Comprehension | cst.Call, function: str) -> None:
+    """Put the call where the results are stacked, or get a name."""
+    source, node = one.source, loop
+    text = _mapped(edits, one, function)
+    while True:
+        around = source.enclosing(node, cst.Call, cst.Assign)
+        if not isinstance(around, cst.Call) or source.code(around.func) not in ("list", "tuple"):
+            break
+        node = around
+    if isinstance(around, cst.Assign) and around.value is node and len(around.targets) == 1:
+        edits.replace(node, text)
+        _stacked(source, edits, loop, source.code(around.targets[0].target), 2)
+    elif isinstance(around, cst.Call) and around.args and around.args[0].value is node:
+        edits.replace(around, _after(source, around, text))
+    else:
+        raise Refused("the results are not stacked")
+
+
+def _stacked(source: Source, edits: Edits, loop: cst.CSTNode, pieces: str, uses: int) -> None:
+    """Replace the stack of the list ``pieces``, which its function names so often, by its name."""
+    scope = source.enclosing(loop, cst.FunctionDef) or source.module
+    named = [
+        each for each in source.nodes(cst.Name, cst.Attribute, within=scope) if source.code(each) == pieces
+    ]
+    calls = [
+        call
+        for call in source.nodes(cst.Call, within=scope)
+        if call.args and source.code(call.args[0].value) == pieces and source.is_named(call.func, *_JOINING)
+    ]
+    if len(named) != uses or len(calls) != 1:
+        raise Refused("the list of results is used elsewhere, too, or not stacked")
+    edits.replace(calls[0], _after(source, calls[0], pieces))
+
+
+#: What makes one tensor of a list.
+_JOINING = ("torch.stack", "torch.cat", "torch.concat", "torch.concatenate")
+
+
+def _after(source: Source, call: cst.Call, text: str) -> str:
+    """What takes the place of ``call``, which joins the pieces that ``text`` gives as one tensor."""
+    if not source.is_named(call.func, *_JOINING):
+        raise Refused("the results are not stacked")
+    given = source.argument(call, "dim", 1)
+    dim = source.literal(given.value) if given is not None else 0
+    if len(call.args) > (1 if given is None else 2) or not isinstance(dim, int):
+        raise Refused("the results are not stacked along a dimension that is a plain number")
+    if source.is_named(call.func, "torch.stack"):
+        return text if dim == 0 else f"{text}.movedim(0, {dim})"
+    if dim != 0:
+        raise Refused("the results are joined along another dimension than the first")
+    return f"{text}.flatten(0, 1)"
+
+
+# -- names --------------------------------------------------------------------------------------
+
+
+def _name(target: cst.CSTNode) -> str:
+    if not isinstance(target, cst.Name):
+        raise Refused(_BY_HAND)
+    return target.value
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {name.value for name in descend(node, cst.Name)}
+
+
+def _flat(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A target, or those that it unpacks to."""
+    for one in target.elements if isinstance(target, (cst.Tuple, cst.List)) else ():
+        yield from _flat(one.value)
+    if not isinstance(target, (cst.Tuple, cst.List)):
+        yield target
+
+
+def _bound(node: cst.CSTNode) -> set[str]:
+    """Names that assignments in ``node`` give a value."""
+    targets = (item.target for item in descend(node, cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
+    return {one.value for target in targets for one in _flat(target) if isinstance(one, cst.Name)}
+
+
+def _read(line: cst.CSTNode) -> set[str]:
+    """Names that a statement reads, also those that it changes."""
+    values = [item.value for item in descend(line, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr)]
+    added = [item.target for item in descend(line, cst.AugAssign)]
+    return {name for value in (*values, *added) if value is not None for name in _names(value)}

@@ -117,6 +117,11 @@ class Edits:
 
     # -- statements -----------------------------------------------------------------------------
 
+    def replace_head(self, loop: cst.For, code: str) -> None:
+        """Put ``code`` for the head of a loop, up to its colon."""
+        self._whole_line(loop)
+        self._change(self.source.span(loop)[0], self.source.span(loop.iter)[1], code)
+
     def insert_before(self, statement: Statement, code: str) -> None:
         """Put whole lines of ``code`` (written without indentation) before ``statement``."""
         line = self.source.line(statement)

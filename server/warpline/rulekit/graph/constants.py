@@ -14,7 +14,8 @@ _FILLS = frozenset({
     "new_full", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted", "fft_fftfreq",
     "fft_rfftfreq", "vander",
 })  # fmt: skip
-_RANDOM = frozenset({
+#: What draws random numbers.
+RANDOM = frozenset({
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform",
     "bernoulli", "multinomial", "exponential", "random", "dropout", "native_dropout", "poisson", "cauchy",
     "geometric", "log_normal", "rrelu", "normal_functional", "_fused_dropout", "binomial", "_standard_gamma",
@@ -97,7 +98,7 @@ def _counted(graph: Graph) -> set[tuple[int, str]]:
 
 
 def _is_constant(node: Node, constant: set[int]) -> bool:
-    if node.name in _RANDOM or node.name in _FROM_OUTSIDE or not _is_fixed(node):
+    if node.name in RANDOM or node.name in _FROM_OUTSIDE or not _is_fixed(node):
         return False
     if node.name in _FILLS:
         return True
