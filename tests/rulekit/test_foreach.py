@@ -386,3 +386,38 @@ for p in params:
 """
     with pytest.raises(Refused):
         edited(tmp_path, loop, before='for p in params:\n    state[p]["step"] = 0')
+
+
+@pytest.mark.parametrize(
+    ("loop", "call"),
+    [
+        ("mine.copy_(beta * mine + (1 - beta) * theirs)", "lerp_(mines, theirs_list, 1 - beta)"),
+        ("mine.copy_(theirs.detach() * 0.25 + mine * 0.75)", "lerp_(mines, theirs_list, 0.25)"),
+        ("mine.data.copy_((1 - beta) * mine.data + beta * theirs.data)", "lerp_(mines, theirs_list, beta)"),
+    ],
+)
+def test_an_average_that_is_copied_is_one_call(tmp_path: Path, loop: str, call: str) -> None:
+    before, after, applicability = edited(
+        tmp_path, f"for mine, theirs in zip(averages, params):\n    {loop}\n"
+    )
+    assert call in after and after.count("_foreach_") == 1
+    assert applicability == "unsafe"  # it is rounded otherwise
+    torch.testing.assert_close(run(after, 3), run(before, 3))
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "mine.copy_(beta * mine + (1 - decay) * theirs)",
+        "mine.copy_(beta * theirs + (1 - beta) * theirs)",
+        "mine.copy_(beta * mine + 0.2 * theirs)",
+        "mine.copy_(beta * mine + (1 - beta) * theirs[:1])",
+    ],
+)
+def test_another_sum_is_no_average(tmp_path: Path, loop: str) -> None:
+    try:
+        before, after, _ = edited(tmp_path, f"for mine, theirs in zip(averages, params):\n    {loop}\n")
+    except Refused:
+        return
+    assert "lerp" not in after
+    torch.testing.assert_close(run(after, 3), run(before, 3))

@@ -8,6 +8,7 @@ the recorded step has to show that: it has the same operators for each round, an
 from __future__ import annotations
 
 import keyword
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.foreach_record import ADVICE, Operation, check_rounds
+from warpline.rulekit.foreach_record import ADVICE, Operation, alike, check_rounds
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, called_name
@@ -79,6 +80,7 @@ class _Written:
     operations: list[Operation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     new: bool = False  # whether tensors are made
+    rounded: bool = False  # whether results are rounded otherwise
 
 
 def over_lists(context: Context, source: Source, line: int) -> Fix:
@@ -91,14 +93,14 @@ def over_lists(context: Context, source: Source, line: int) -> Fix:
     version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
     if version < _FIRST_VERSION:
         raise Refused("this version of torch has not all operations for lists of tensors")
-    return _Loop(source, loops[0]).fix(context)
+    return _Loop(context, source, loops[0]).fix()
 
 
 class _Loop:
     """A ``for`` statement: ``start`` finds a round's tensors, ``body`` is the arithmetic."""
 
-    def __init__(self, source: Source, loop: cst.For) -> None:
-        self.source, self.loop = source, loop
+    def __init__(self, context: Context, source: Source, loop: cst.For) -> None:
+        self.context, self.source, self.loop = context, source, loop
         self.written = _Written()
         self.module = ""
         self.hint = "result"  # what the tensors that a statement makes are called
@@ -314,7 +316,52 @@ class _Loop:
             raise Refused(_OTHER.format(self.source.code(call)))
         extra = f", {number}={self._number(given[number])}" if number in given else ""
         rest = [(self._tensors(given[key]), given[key]) for key in names]
+        average = self._average(receiver, given["src"]) if short == "copy" and in_place else None
+        if average is not None and alike(self.context, self.source.path, self.lines):
+            theirs, share = average
+            self.written.operations.append(Operation("copy", 2, False, self.lines))
+            self.written.rounded = True
+            lists = [first, self._list(theirs), self._number(share)]
+            self.written.lines.append(self._call("lerp_", lists, extra))
+            return first
         return self._made(short, first, rest, extra, in_place=in_place)
+
+    def _average(
+        self, mine: cst.BaseExpression | None, value: cst.BaseExpression
+    ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+        """A tensor of the round and its share, where ``value`` is the average of it and ``mine``."""
+        if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, cst.Add):
+            return None
+        sides = [self._weighted(value.left), self._weighted(value.right)]
+        for kept, new in (sides, sides[::-1]):
+            if kept is None or new is None or mine is None or not self._path(new[0]):
+                continue
+            if self._bare(kept[0]) == self._bare(mine) and self._rest(kept[1], new[1]):
+                return new
+        return None
+
+    def _weighted(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+        """A tensor of the round, and the number that it is multiplied with."""
+        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+            return None
+        pairs = ((node.left, node.right), (node.right, node.left))
+        return next((pair for pair in pairs if self._own(pair[0]) and not self._own(pair[1])), None)
+
+    def _bare(self, node: cst.BaseExpression) -> str:
+        return re.sub(r"\.data\b|\.detach\(\)", "", self.source.code(node))
+
+    def _rest(self, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+        """Whether two shares make a whole: ``1 - a`` and ``a``, or numbers."""
+        first, second = self.source.literal(one), self.source.literal(other)
+        if isinstance(first, (int, float)) and isinstance(second, (int, float)):
+            return math.isclose(first + second, 1.0)
+        return any(
+            isinstance(left, cst.BinaryOperation)
+            and isinstance(left.operator, cst.Subtract)
+            and self.source.literal(left.left) == 1
+            and self.source.code(left.right) == self.source.code(right)
+            for left, right in ((one, other), (other, one))
+        )
 
     def _made(
         self,
@@ -452,8 +499,8 @@ class _Loop:
 
     # -- the edit -------------------------------------------------------------------------------
 
-    def fix(self, context: Context) -> Fix:
-        source, loop = self.source, self.loop
+    def fix(self) -> Fix:
+        context, source, loop = self.context, self.source, self.loop
         edits = Edits(source)
         self.module = edits.add_import("torch", "import torch")
         block: list[str] = []
@@ -498,7 +545,7 @@ class _Loop:
         exact = all(
             one.name in _EXACT or (one.name in ("add", "sub") and not one.alpha) for one in operations
         )
-        safe = exact or not context.on_gpu
+        safe = (exact or not context.on_gpu) and not self.written.rounded
         return edits.fix("Update all tensors of the loop with one call each", "safe" if safe else "unsafe")
 
     def _let_go(self, edits: Edits, block: list[str]) -> None:

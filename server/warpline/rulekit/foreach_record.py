@@ -74,6 +74,20 @@ def check_rounds(context: Context, file: str, operations: list[Operation]) -> No
     _fits(context, graph, [node for node in computed if not graph.is_in_place(node)])
 
 
+def alike(context: Context, file: str, lines: range) -> bool:
+    """Whether each recorded operation of these lines worked on floating numbers of one type and one size."""
+    graph = graph_around(context.profile.facts.dataflow)
+    if graph is None:
+        return False
+    for node in graph.nodes:
+        if _at(graph, node, file) not in lines or node.name in VIEWS:
+            continue
+        kinds = {(graph.dtype(value), graph.shape(value)) for value in (*node.inputs, *node.outputs)}
+        if len(kinds) != 1 or "float" not in kinds.pop()[0]:
+            return False
+    return True
+
+
 def _fits(context: Context, graph: Graph, made: list[Node]) -> None:
     """Raises Refused where the device has no room for the tensors that were one by one's before."""
     memory = context.profile.facts.memory
