@@ -110,3 +110,78 @@ def test_a_loop_that_begins_anew_in_each_step(calls: int, again: tuple[int, ...]
     facts = replace(facts, dataflow=replace(facts.dataflow, again=again))
     drafts = ConstantRebuilt().find(Context(replace(example.profile, facts=facts), texts(example)))
     assert bool(list(drafts)) is found
+
+
+OF_BUFFERS = """\
+import torch
+
+def walks(weights, reach):
+    {work}
+    #^ cost step_ms=4 device_ms=4 forward_ms=4; tensor %9 shape=[8192,8192] buffer=true
+    #^ node aten.div.Tensor function=walks args=[%9,0.5] shape=[8192,8192]
+    #^ node {node} function=walks args=[%0,%0] shape=[8192,8192]
+
+class Spread(torch.nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.register_buffer("weights", weights)
+        self.reach = 0.5
+
+    def forward(self, x):
+        hops = walks({given})
+        #^ cost step_ms=0.1
+        {more}
+        return hops @ x
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+        #^ node aten.mm.default function=Spread.forward args=[%1,%8] shape=[8192,512]
+
+spread = Spread(w)
+{later}
+"""
+
+
+def offered(autocast: bool = False, **parts: str) -> int:
+    parts = {
+        "work": "return (weights / reach).softmax(1)",
+        "node": "aten._softmax.default",
+        "given": "self.weights, self.reach",
+        "more": "pass",
+        "later": "",
+    } | parts
+    example = read_example(OF_BUFFERS.format(**parts))
+    flags = replace(example.profile.facts.flags, autocast=autocast)
+    profile = replace(example.profile, facts=replace(example.profile.facts, flags=flags))
+    (draft,) = ConstantRebuilt().find(Context(profile, texts(example)))
+    return len(draft.fixes)
+
+
+def test_what_a_function_computes_of_buffers_becomes_a_buffer() -> None:
+    assert offered() == 1
+    assert offered(autocast=True) == 1
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"later": "spread.weights = other"},
+        {"later": "spread.weights.copy_(other)"},
+        {"later": "spread.weights[0] = 1.0"},
+        {"later": "torch.nn.init.normal_(spread.weights)"},
+        {"later": 'spread.register_buffer("weights", other)'},
+        {"later": "for one in spread.buffers():\n    one.zero_()"},
+        {"later": "spread.reach, more = 0.7, 1"},
+        {"later": 'spread.load_state_dict(torch.load("kept.pt"))'},
+        {"more": "self.hops = hops"},
+        {"given": "self.weights, 0.5"},
+        {"given": "self.weights, other.reach"},
+        {"given": "*self.weights"},
+    ],
+)
+def test_what_may_change_is_computed_again(parts: dict[str, str]) -> None:
+    assert offered(**parts) == 0
+
+
+def test_products_under_autocast_have_another_type_there() -> None:
+    parts = {"work": "return weights / reach @ weights", "node": "aten.mm.default"}
+    assert offered(**parts) == 1
+    assert offered(autocast=True, **parts) == 0

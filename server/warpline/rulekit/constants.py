@@ -8,16 +8,22 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model.report import Fix
 from warpline.rulekit.calling import callers, is_forward
 from warpline.rulekit.context import Context
+from warpline.rulekit.graph.attention import PRODUCTS
 from warpline.rulekit.graph.constants import READS, VIEWS
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.parts import Part
-from warpline.syntax.source import Source
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, called_name
 
 FileLine = tuple[str, int]
 #: The head of a loop that each step begins again runs once more than its body: at least so often.
 _BEGUN_AGAIN = 1.9
+BY_HAND = (
+    "compute it once before the loop, or in `__init__` with `register_buffer`, if its inputs never change"
+)
 _DEPTH = 4  # functions that only call such functions
 
 
@@ -58,6 +64,91 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
             return place
         place, function = found[0].place, found[0].function
     return place
+
+
+def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[Node]) -> Fix:
+    """Register what a call computes of a module's own buffers and settings as another buffer, at the end of
+    its ``__init__``. Raises Refused where that is not what the line calls, or the result may change later."""
+    source = context.source(place[0])
+    site = graph.site(nodes[0])
+    name = site.function.rpartition(".")[2] if site is not None else ""
+    calls = [call for call in source.calls(place[1], name) if isinstance(call.func, cst.Name)]
+    owner = source.enclosing(calls[0], cst.ClassDef) if len(calls) == 1 else None
+    made = (
+        [one for one in source.nodes(cst.FunctionDef, within=owner) if one.name.value == "__init__"]
+        if owner
+        else []
+    )
+    if len(made) != 1 or source.enclosing(made[0], cst.ClassDef) is not owner:
+        raise Refused(BY_HAND)
+    call, (init,) = calls[0], made
+    given = [arg.value for arg in call.args]
+    own = [
+        one.attr.value for one in given if isinstance(one, cst.Attribute) and source.code(one.value) == "self"
+    ]
+    if not own or len(own) < len(given) or any(arg.star for arg in call.args):
+        raise Refused(BY_HAND)
+    registered = {
+        source.literal(one.args[0].value)
+        for one in source.nodes(cst.Call, within=init)
+        if source.code(one.func) == "self.register_buffer" and one.args
+    }
+    stored = _stored(source, init)
+    loaded = any(True for _ in context.calls("load_state_dict", "torch.load", "buffers", "named_buffers"))
+    if (
+        not registered & set(own)
+        or set(own) - registered - stored
+        or loaded
+        or _changed(context, set(own), init)
+    ):
+        raise Refused(BY_HAND)
+    if context.autocast and any(node.name in PRODUCTS for node in nodes):
+        raise Refused("autocast gives its products another type than they have in `__init__`")
+    assign = source.parent(call)
+    target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
+    kept = target.value if isinstance(target, cst.Name) else f"kept_{name}"
+    if any(one.attr.value == kept for one in source.nodes(cst.Attribute)) or kept in registered:
+        raise Refused(BY_HAND)
+    last = source.block(init.body.body[0])[-1] if isinstance(init.body, cst.IndentedBlock) else None
+    if last is None or source.nodes(cst.Return, within=init):
+        raise Refused(BY_HAND)
+    edits = Edits(source)
+    edits.replace(call, f"self.{kept}")
+    edits.insert_after(last, f'self.register_buffer("{kept}", {source.code(call)}, persistent=False)')
+    return edits.fix("Compute it once, as a buffer", "unsafe")
+
+
+def _stored(source: Source, function: cst.FunctionDef) -> set[str]:
+    """Attributes of its own that a method assigns."""
+    targets = (one.target for one in source.nodes(cst.AssignTarget, within=function))
+    return {
+        one.attr.value
+        for one in targets
+        if isinstance(one, cst.Attribute) and source.code(one.value) == "self"
+    }
+
+
+def _changed(context: Context, names: set[str], init: cst.FunctionDef) -> bool:
+    """Whether anything but ``init`` assigns attributes of these names, or writes into them."""
+    for source in context.sources():
+        for one in source.nodes(cst.Attribute):
+            if one.attr.value not in names or source.inside(one, init):
+                continue
+            above = source.parent(one)
+            while isinstance(above, (cst.Subscript, cst.Element, cst.Tuple)):
+                above = source.parent(above)
+            in_place = isinstance(above, cst.Attribute) and above.attr.value.endswith(("_", "data"))
+            call = source.enclosing(one, cst.Call) if isinstance(above, cst.Arg) else None
+            in_place |= call is not None and called_name(call).endswith("_")  # `nn.init.normal_`
+            if in_place or isinstance(above, (cst.AssignTarget, cst.AugAssign)):
+                return True
+        again = [call for call in source.nodes(cst.Call) if source.is_named(call.func, "register_buffer")]
+        if any(
+            call.args and source.literal(call.args[0].value) in names and not source.inside(call, init)
+            for call in again
+        ):
+            return True
+    return False
 
 
 def _computes_nothing_else(graph: Graph, file: str, function: str, constant: set[int]) -> bool:
