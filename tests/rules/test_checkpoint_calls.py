@@ -98,3 +98,44 @@ def test_a_graph_of_kernels_asks_for_no_memory_in_a_step() -> None:
 def test_what_the_host_does_again_is_a_part_of_its_calls_with_their_backward_pass() -> None:
     _, (draft,) = of_compiled(left=2e9)
     assert draft.cost_ms == pytest.approx(10 * 3 / 10 + 10 * 2 / 10)
+
+
+SEQUENTIAL = """\
+#> memory free_bytes=60000000000
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint_sequential
+
+class Tower({base}):
+    def __init__(self, *blocks):
+        super().__init__({inherited})
+        self.blocks = {made}
+
+    def forward(self, x):
+        return checkpoint_sequential({functions}, 4, x, use_reentrant=False)
+        #^ cost step_ms=60 device_ms=60 recompute_ms=20; op _NoopSaveInputs count=4
+        #^ op aten::mm phase=recompute count=8 device_ms=9 shapes=[[512,512],[512,512]] dtypes=float
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "call"),
+    [
+        ({"functions": "self.blocks"}, "self.blocks(x)"),
+        ({"functions": "list(self)", "base": "nn.Sequential", "inherited": "*blocks"}, "super().forward(x)"),
+        ({"functions": "self", "base": "nn.Sequential", "inherited": "*blocks"}, "super().forward(x)"),
+        # Neither of these can be called, or calls the blocks.
+        ({"functions": "self.blocks", "made": "nn.ModuleList(blocks)"}, None),
+        ({"functions": "list(self)", "base": "nn.ModuleList", "inherited": "blocks"}, None),
+        ({"functions": "list(self.blocks)"}, None),
+        ({"functions": "chosen"}, None),
+    ],
+)
+def test_a_sequence_is_called_itself(parts: dict[str, str], call: str | None) -> None:
+    usual = {"base": "nn.Module", "inherited": "", "made": "nn.Sequential(*blocks)"}
+    example = read_example(SEQUENTIAL.format(**(usual | parts)))
+    (draft,) = NeedlessCheckpointing().find(Context(example.profile, texts(example)))
+    if call is None:
+        assert not draft.fixes
+    else:
+        assert f"        return {call}\n" in apply(example.text, draft.fixes[0].edits)

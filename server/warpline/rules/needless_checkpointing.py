@@ -247,6 +247,7 @@ from warpline.rulekit.calling import Function, below, callers, function_of
 from warpline.rulekit.flags import Switch, switch_of, switching_call, turned
 from warpline.rulekit.graph.graph import MOVED, SAME
 from warpline.rulekit.terms import atom
+from warpline.rulekit.terms.evaluate import module_members
 
 #: Share of the free memory that the activations may take: the allocator needs some room besides.
 MOST_OF_FREE = bound("memory-for-activations")
@@ -272,6 +273,7 @@ _WRAPPERS = tuple(
     for name in ("checkpoint_wrapper", "apply_activation_checkpointing")
 )
 #: Arguments of ``checkpoint`` that are not the function's.
+_SEQUENTIAL = "torch.nn.Sequential"
 _OWN = {"use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop"}
 
 
@@ -420,7 +422,7 @@ def _uses(context: Context, called: list[LineCost]) -> list[Use]:
     """The calls of ``checkpoint`` on the lines ``called``. Where they call it by another name, what hands it
     on in the script, ``partial(checkpoint, block)`` or ``checkpoint if lean else plain``, and calls of what
     torch has to wrap a module."""
-    calls = [[(source, call) for call in source.calls(cost.line, "checkpoint")]
+    calls = [[(source, call) for call in source.calls(cost.line, "checkpoint", "checkpoint_sequential")]
              for cost in called for source in [context.source(cost.file)]]  # fmt: skip
     if any(calls):
         return [one for found in calls for one in found] if all(calls) else []
@@ -493,6 +495,8 @@ def _fix(uses: list[Use], switch: Switch | None) -> Fix:
         return _left_out(source, call)
     if block is not None:
         return Edits(source).replace(call, source.code(block)).fix("Keep the activations", "unsafe")
+    if isinstance(call, cst.Call) and source.is_named(call.func, "checkpoint_sequential"):
+        return _sequence(source, call, by_hand)
     if not isinstance(call, cst.Call) or not source.is_named(call.func, "checkpoint"):
         raise Refused(by_hand)
     if not call.args or call.args[0].keyword is not None:
@@ -505,6 +509,28 @@ def _fix(uses: list[Use], switch: Switch | None) -> Fix:
     kept = [source.code(arg).rstrip().removesuffix(",").rstrip() for arg in rest if not _is_own(arg)]
     edits = Edits(source).replace(call, f"{atom(source.code(function.value))}({', '.join(kept)})")
     return edits.fix("Keep the activations", "unsafe")
+
+
+def _sequence(source: Source, call: cst.Call, by_hand: str) -> Fix:
+    """The call of an ``nn.Sequential`` that ``checkpoint_sequential`` gets: an attribute that ``__init__``
+    makes one, or what a subclass inherits. Raises Refused for other functions."""
+    given = [source.argument(call, name, at) for at, name in enumerate(("functions", "segments", "input"))]
+    owner = source.enclosing(call, cst.ClassDef)
+    blocks, value = (source.code(one.value) if one is not None else "" for one in given[::2])
+    if owner is None or not value or any(arg.star for arg in call.args):
+        raise Refused(by_hand)
+    made = module_members(owner).get(blocks.removeprefix("self."))
+    if blocks in ("self", "list(self)", "[*self]") and _inherits(source, owner):
+        called = "super().forward"
+    elif made is not None and blocks.startswith("self.") and source.name(made.func) == _SEQUENTIAL:
+        called = blocks
+    else:
+        raise Refused(by_hand)
+    return Edits(source).replace(call, f"{called}({value})").fix("Keep the activations", "unsafe")
+
+
+def _inherits(source: Source, owner: cst.ClassDef) -> bool:
+    return len(owner.bases) == 1 and source.name(owner.bases[0].value) == _SEQUENTIAL
 
 
 def _is_own(arg: cst.Arg) -> bool:
