@@ -9,6 +9,7 @@ import pytest
 from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
 from warpline.rules.constant_rebuilt import ConstantRebuilt
+from warpline.text.edits import apply
 
 SCRIPT = """\
 import torch
@@ -81,6 +82,38 @@ def test_what_a_property_computes_is_told_in_the_property() -> None:
     ]
     (draft,) = ConstantRebuilt().find(Context(replace(example.profile, lines=tuple(lines)), texts(example)))
     assert "softmax" in example.text.splitlines()[draft.line - 1]
+
+
+INIT = """\
+    def __init__(self, weights):
+        super().__init__()
+        self.register_buffer("weights", weights)
+
+    @property
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "offered"),
+    [
+        ("", True),
+        ("walks.weights = other", False),
+        ("walks.load_state_dict(kept)", False),
+        ("with torch.inference_mode():\n    walks(x)", False),
+    ],
+)
+def test_a_property_of_buffers_is_computed_once(more: str, offered: bool) -> None:
+    example = read_example(PROPERTY.replace("    @property\n", INIT) + more)
+    lines = [
+        replace(cost, function=f"Walks.{'walk' if 'soft' in written else 'forward'}")
+        for cost in example.profile.lines
+        for written in [example.text.splitlines()[cost.line - 1]]
+    ]
+    (draft,) = ConstantRebuilt().find(Context(replace(example.profile, lines=tuple(lines)), texts(example)))
+    assert bool(draft.fixes) is offered
+    if offered:
+        after = apply(example.text, draft.fixes[0].edits)
+        assert "    @cached_property\n    def walk(self):\n" in after
 
 
 LOOPED = """\

@@ -70,16 +70,16 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
     """Register what a call computes of a module's own buffers and settings as another buffer, at the end of
     its ``__init__``. Raises Refused where that is not what the line calls, or the result may change later."""
     source = context.source(place[0])
+    if context.autocast and any(node.name in PRODUCTS for node in nodes):
+        raise Refused("autocast gives its products another type than they have elsewhere")
+    if _is_property(source, place[1]):
+        return _cached(context, source, place[1])
     site = graph.site(nodes[0])
     name = site.function.rpartition(".")[2] if site is not None else ""
     calls = [call for call in source.calls(place[1], name) if isinstance(call.func, cst.Name)]
     owner = source.enclosing(calls[0], cst.ClassDef) if len(calls) == 1 else None
-    made = (
-        [one for one in source.nodes(cst.FunctionDef, within=owner) if one.name.value == "__init__"]
-        if owner
-        else []
-    )
-    if len(made) != 1 or source.enclosing(made[0], cst.ClassDef) is not owner:
+    made = _methods(source, owner, "__init__")
+    if len(made) != 1:
         raise Refused(BY_HAND)
     call, (init,) = calls[0], made
     given = [arg.value for arg in call.args]
@@ -88,22 +88,10 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
     ]
     if not own or len(own) < len(given) or any(arg.star for arg in call.args):
         raise Refused(BY_HAND)
-    registered = {
-        source.literal(one.args[0].value)
-        for one in source.nodes(cst.Call, within=init)
-        if source.code(one.func) == "self.register_buffer" and one.args
-    }
-    stored = _stored(source, init)
-    loaded = any(True for _ in context.calls("load_state_dict", "torch.load", "buffers", "named_buffers"))
-    if (
-        not registered & set(own)
-        or set(own) - registered - stored
-        or loaded
-        or _changed(context, set(own), init)
-    ):
+    registered = _registered(source, init)
+    other = set(own) - registered - _stored(source, init)
+    if other or not registered & set(own) or _loads(context) or _changed(context, set(own), init):
         raise Refused(BY_HAND)
-    if context.autocast and any(node.name in PRODUCTS for node in nodes):
-        raise Refused("autocast gives its products another type than they have in `__init__`")
     assign = source.parent(call)
     target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
     kept = target.value if isinstance(target, cst.Name) else f"kept_{name}"
@@ -116,6 +104,50 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
     edits.replace(call, f"self.{kept}")
     edits.insert_after(last, f'self.register_buffer("{kept}", {source.code(call)}, persistent=False)')
     return edits.fix("Compute it once, as a buffer", "unsafe")
+
+
+def _cached(context: Context, source: Source, line: int) -> Fix:
+    """Keep what a property of a module computes. Raises Refused where what it reads may change, or it may be
+    computed first where nothing can be trained of it."""
+    statement = source.statement_at(line)
+    function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
+    owner = source.enclosing(function, cst.ClassDef) if function is not None else None
+    made = _methods(source, owner, "__init__")
+    if function is None or len(made) != 1 or len(function.decorators) != 1 or _loads(context):
+        raise Refused(BY_HAND)
+    read = {
+        one.attr.value
+        for one in source.nodes(cst.Attribute, within=function.body)
+        if source.code(one.value) == "self"
+    }
+    frozen = any(True for _ in context.calls("inference_mode"))
+    known = _registered(source, made[0]) | _stored(source, made[0])
+    if frozen or read - known or _changed(context, read, made[0]):
+        raise Refused(BY_HAND)
+    edits = Edits(source)
+    name = edits.add_import("functools.cached_property", "from functools import cached_property")
+    edits.replace(function.decorators[0].decorator, name)
+    return edits.fix("Compute it once", "unsafe")
+
+
+def _methods(source: Source, owner: cst.ClassDef | None, name: str) -> list[cst.FunctionDef]:
+    """The methods of a class with this name."""
+    functions = source.nodes(cst.FunctionDef, within=owner) if owner is not None else []
+    return [
+        one for one in functions if one.name.value == name and source.enclosing(one, cst.ClassDef) is owner
+    ]
+
+
+def _loads(context: Context) -> bool:
+    """Whether the script loads buffers, or goes over all of them."""
+    return any(True for _ in context.calls("load_state_dict", "torch.load", "buffers", "named_buffers"))
+
+
+def _registered(source: Source, init: cst.FunctionDef) -> set[str]:
+    """Buffers that ``init`` registers."""
+    calls = [one for one in source.nodes(cst.Call, within=init) if one.args]
+    own = [one for one in calls if source.code(one.func) == "self.register_buffer"]
+    return {source.literal(one.args[0].value) for one in own}
 
 
 def _stored(source: Source, function: cst.FunctionDef) -> set[str]:
