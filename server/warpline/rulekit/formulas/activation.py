@@ -53,14 +53,16 @@ def _softmax(term: Term) -> Activation | None:
     dims = below.value[0]
     if not dims or len(dims) != 1:
         return None
-    return Activation("Softmax", _without_maximum(above.args[0], dims), "torch.softmax", (f"dim={dims[0]}",))
+    return Activation("Softmax", without_maximum(above.args[0], dims), "torch.softmax", (f"dim={dims[0]}",))
 
 
-def _without_maximum(term: Term, dims: tuple[int, ...] | None) -> Term:
+def without_maximum(term: Term, dims: tuple[int, ...] | None) -> Term:
     """``x`` of ``x - x.amax(dim, keepdim=True)``: softmax subtracts it itself."""
     if term.op != "sub":
         return term
     x, maximum = term.args
+    while maximum.op in ("cast", "detach"):
+        maximum = maximum.args[0]
     if (maximum.op == "attr" and maximum.value == "values") or (
         maximum.op == "index" and maximum.args[1].number == 0
     ):

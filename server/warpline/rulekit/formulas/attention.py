@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from warpline.rulekit.formulas.activation import without_maximum
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.terms.flow import Flow
 from warpline.rulekit.terms.term import Term, without_casts
@@ -87,15 +88,6 @@ def _softmax(weights: Term) -> tuple[tuple[Term, ...], int | None]:
     return (weights, part) if is_exp else (weights, part, part.args[0]), dims[0]
 
 
-def _largest(term: Term, of: Term) -> bool:
-    """Whether ``term`` is each row's largest entry of ``of``: a softmax gives the same without it."""
-    if term.op in ("cast", "detach") or (term.op == "index" and term.args[1].number == 0):
-        return _largest(term.args[0], of)
-    if term.op == "attr" and term.value == "values":
-        return _largest(term.args[0], of)
-    return term.op in ("amax", "max_along") and term.value == ((-1,), True) and term.args[0] is of
-
-
 def _scaled_query(found: Attention) -> Attention:
     """The attention whose queries are scaled by a number, or by their own size, before the product."""
     query = found.query
@@ -129,8 +121,8 @@ def _scores(term: Term, attention: Attention) -> Attention | None:
     term = without_casts(term)
     if term.op == "matmul":
         return replace(attention, query=term.args[0], key=term.args[1])
-    if term.op == "sub" and _largest(term.args[1], term.args[0]):
-        return _scores(term.args[0], attention)
+    if (shifted := without_maximum(term, (-1,))) is not term:
+        return _scores(shifted, attention)
     if term.op == "mul":
         for inner, factor in (term.args, term.args[::-1]):
             deeper = _scores(inner, attention)

@@ -13,7 +13,7 @@ from warpline.rulekit.terms.term import Term, Terms
 
 Call = Callable[[Terms, Sequence[Term], Mapping[str, Term]], "Term | None"]
 
-_ONE = "exp log log1p expm1 tanh erf sigmoid relu abs sin cos relu6 softplus"
+_ONE = "exp log log1p expm1 tanh erf erfc sigmoid relu abs sin cos relu6 softplus"
 _TWO = {
     "add": Terms.add, "sub": Terms.sub, "subtract": Terms.sub, "mul": Terms.mul, "multiply": Terms.mul,
     "div": Terms.div, "divide": Terms.div, "true_divide": Terms.div, "pow": Terms.pow,
