@@ -241,6 +241,87 @@ def test_where_the_script_says_that_it_does_not_train_a_module(
     assert [(one.facts["type"], one.facts["weights"]) for one in sites[1:]] == others
 
 
+ADAPTED = """
+import torch
+from torch import nn
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+class Encoder(nn.Module):
+    def __init__(self, head=None):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.layers = nn.Sequential(Layer(), Layer())
+        self.head = head
+
+    def forward(self, x):
+        x = self.layers(self.first(x))
+        return x if self.head is None else self.head(x)
+
+class Adapter(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.own = inner, nn.Linear(8, 16)
+
+    def forward(self, x):
+        return self.inner(x) + self.own(x)
+
+def adapt(encoder):
+    for layer in encoder.layers:
+        layer.up = Adapter(layer.up)
+    return encoder
+
+BEFORE
+body = MADE
+trained = [one for name, one in body.named_parameters() if ".own." in name or TRAINED in name]
+opt = torch.optim.SGD(trained, 0.1)
+for step in range(40):
+    loss = body(torch.randn(4, 8)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "made", "trained", "found"),
+    [
+        ("pass", "adapt(Encoder())", "none", True),
+        ("pass", "adapt(Encoder())", "layers.1.down", False),
+        ("pass", "adapt(Encoder(nn.Linear(8, 8)))", "head", False),  # it was there before
+        ("early = Layer()", "adapt(Encoder())", "none", True),
+        ("early = Layer()", "adapt(Encoder())", "down", False),
+        (
+            "early = Adapter(nn.Linear(8, 16))",
+            "adapt(Encoder())",
+            "none",
+            False,
+        ),  # when were the others made?
+    ],
+)
+def test_a_module_that_is_not_trained_but_for_what_was_added_to_it(
+    tmp_path: Path, before: str, made: str, trained: str, found: bool
+) -> None:
+    text = ADAPTED.replace("BEFORE", before).replace("MADE", made).replace("TRAINED", f'"{trained}"')
+    sites = Captured(request(write(tmp_path, text)), tmp_path).facts.sites
+    noted = [(one.facts["type"], one.facts["weights"]) for one in sites if one.kind == "untrained"]
+    if found:
+        assert noted == [("Encoder", 10)]
+        (line,) = (one.line for one in sites if one.kind == "untrained")
+        assert text.split("\n")[line - 1] == f"body = {made}"
+    else:
+        assert noted
+        assert "Encoder" not in dict(noted)
+        shared = {one.facts["type"] for one in sites if one.kind == "untrained" and one.facts["shared"]}
+        assert shared == ({"Linear"} if "down" in trained else set())  # its line makes trained ones, too
+
+
 def test_what_becomes_of_gradients_and_where() -> None:
     net, other = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
     first, second = torch.optim.SGD(net.parameters(), 0.1), torch.optim.SGD(other.parameters(), 0.1)

@@ -126,6 +126,14 @@ def test_or_where_it_is_made() -> None:
     assert untrained("bank = build(3)", site) == (1, "bank = build(3)")  # what it returns is not told
 
 
+def test_an_edit_freezes_all_that_is_not_trained_or_there_is_none() -> None:
+    site = "site untrained type={} weights=2 evaluated=false"
+    both = f"#> {site.format('Bank')}; {site.format('Filters')}"
+    line, text = "bank, filters = Bank(3), Filters()", "bank, filters = Bank(3).requires_grad_(False), "
+    assert untrained(line, both) == (1, f"{text}Filters().requires_grad_(False)")
+    assert untrained(line, both + " shared=true") == (1, line)  # the same place makes one that is trained
+
+
 def test_products_that_make_gradients_of_frozen_weights() -> None:
     assert adapted((64, 256)) == [(1, 6.0)]
 

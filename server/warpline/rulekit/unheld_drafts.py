@@ -96,7 +96,7 @@ def frozen(context: Context) -> Iterator[Draft]:
     model = model_born(context, spent.hottest) or next(iter(models), None)
     untrained = _untrained(context)
     yield context.draft(
-        untrained[0] if untrained is not None else model.place if model is not None else at,
+        untrained[0][0] if untrained else model.place if model is not None else at,
         "The backward pass computes the gradients of {weights} weights that no optimizer has: "
         "{spent} a step ({share}).",
         {
@@ -106,39 +106,40 @@ def frozen(context: Context) -> Iterator[Draft]:
         cause=at,
         cost_ms=total,
         change=spent.without(context),
-        fixes=[partial(_without_gradients, context, *untrained)]
-        if untrained is not None
-        else [
-            "call `requires_grad_(False)` on what is not trained, as on the whole model before adapters "
-            "are added"
-        ],
+        fixes=[partial(_without_gradients, context, untrained)]
+        if untrained
+        else [f"{_BY_HAND}, as on the whole model before adapters are added"],
     )
 
 
-def _untrained(context: Context) -> tuple[tuple[str, int], str] | None:
-    """The line that sets the module with most of them to evaluate, with ``eval``; where none does, the line
-    that makes it, or that calls the function which only returns it, with the name of its class."""
-    sites = context.sites(Untrained.KIND)
-    if not sites:
-        return None
-    site = max(sites, key=lambda one: facts_of(Untrained, one).weights or 0)
-    facts = facts_of(Untrained, site)
-    if facts.evaluated:
-        return site.place, "eval"
-    places = [frame.place for frame in site.frames]
-    for place in places[places.index(site.place) :] if site.place in places else ():
-        if not context.source(place[0]).at(place[1], cst.Return):
-            return place, facts.type or ""
-    return site.place, facts.type or ""
+_BY_HAND = "call `requires_grad_(False)` on what is not trained"
 
 
-def _without_gradients(context: Context, place: tuple[str, int], name: str) -> Fix:
-    """``requires_grad_(False)`` after the call of that name. Raises Refused."""
-    source = context.source(place[0])
-    calls = source.calls(place[1], name)
-    if len(calls) != 1 or source.calls(place[1], "requires_grad_"):
-        raise Refused("call `requires_grad_(False)` on the module that is not trained")
-    edits = Edits(source).replace(calls[0], f"{source.code(calls[0])}.requires_grad_(False)")
+def _untrained(context: Context) -> list[tuple[tuple[str, int], Untrained]]:
+    """Where the script says which modules it does not train, the one with most weights first: the line that
+    sets it to evaluate, with ``eval``; where none does, the line that makes it, or that calls the function
+    which only returns it."""
+    found = {}
+    for site in context.sites(Untrained.KIND):
+        facts, place = facts_of(Untrained, site), site.place
+        places = [frame.place for frame in site.frames]
+        outer = places[places.index(place) :] if place in places and not facts.evaluated else []
+        returned = (one for one in outer if not context.source(one[0]).at(one[1], cst.Return))
+        found[next(returned, place), facts.type] = facts
+    pairs = [(place, facts) for (place, _), facts in found.items()]
+    return sorted(pairs, key=lambda pair: -(pair[1].weights or 0))
+
+
+def _without_gradients(context: Context, untrained: list[tuple[tuple[str, int], Untrained]]) -> Fix:
+    """``requires_grad_(False)`` after the calls that make the modules, or set them to evaluate. Raises
+    Refused where that is not all of them, or would freeze others as well."""
+    source = context.source(untrained[0][0][0])
+    edits = Edits(source)
+    for (file, line), facts in untrained:
+        calls = source.calls(line, "eval" if facts.evaluated else facts.type or "")
+        if file != source.path or facts.shared or len(calls) != 1 or source.calls(line, "requires_grad_"):
+            raise Refused(_BY_HAND)
+        edits.replace(calls[0], f"{source.code(calls[0])}.requires_grad_(False)")
     return edits.fix("Ask for no gradients of these weights", "unsafe")
 
 

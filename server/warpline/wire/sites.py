@@ -154,13 +154,14 @@ class Module:
 @dataclass(frozen=True)
 class Untrained:
     """A module with parameters that ask for gradients and are ``Dataflow.unheld``, and none that an optimizer
-    has: the call of its ``eval()``, else where it was made."""
+    has, but for parts that were added to it later: the call of its ``eval()``, else where it was made."""
 
     KIND: ClassVar[str] = "untrained"
 
     type: str | None = None  # the name of its class
     weights: int | None = None  # such parameters
     evaluated: bool | None = None
+    shared: bool | None = None  # the same place makes modules that are trained
 
 
 @dataclass(frozen=True)
