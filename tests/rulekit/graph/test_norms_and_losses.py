@@ -570,7 +570,20 @@ def test_what_makes_a_smoothed_target_belongs_to_the_loss() -> None:
 
     (match,) = known(recorded(act))["loss"]
     assert {"full_like", "scatter", "neg", "_log_softmax", "mean"} <= {node.name for node in match.nodes}
-    assert match.words == ("one_hot",)
+    assert match.words == ("one_hot", "smooth")
+
+
+@pytest.mark.parametrize(
+    ("smoothing", "words"), [(0.1, ("one_hot", "smooth")), (1e-6, ("one_hot", "smooth")), (0.0, ("one_hot",))]
+)
+def test_labels_that_are_smoothed_are_tried_so(smoothing: float, words: tuple[str, ...]) -> None:
+    def act() -> Any:
+        hot = torch.nn.functional.one_hot(CLASSES, 9).to(LOGITS.dtype)
+        soft = hot * (1 - smoothing) + smoothing / 9
+        return (-soft * LOGITS.log_softmax(-1)).sum(1).mean()
+
+    (match,) = known(recorded(act))["loss"]
+    assert match.words == words
 
 
 @pytest.mark.parametrize(("act", "words"), [(all_by_hand, ("by_hand",)), (picked_by_index, ())])

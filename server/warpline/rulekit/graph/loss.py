@@ -63,6 +63,7 @@ def _cross_entropies(graph: Graph) -> Iterator[Match]:
             # torch's own cross entropy is a logarithm of a softmax and this loss, too.
             if len(whole) > 2 or nodes[-1].name != "nll_loss_forward":
                 words = ["one_hot"] * any(node.name in _CHOSEN | {"eye"} for node in nodes)
+                words += ["smooth"] * any(_is_smoothed(graph, node) for node in nodes)
                 words += ["by_hand"] * (len(softmax.nodes) > _SOFTMAX_NODES)
                 yield Match("Cross entropy", "F.cross_entropy", whole, nodes[-1], words=tuple(words))
 
@@ -338,6 +339,21 @@ def _class_vectors(graph: Graph, node: Node, read: int) -> list[Node]:
     hot = (0.0, 1.0) if chosen.name == "ne" else (1.0, 0.0)
     taken = Evaluation(graph, {read: (1.0, 1.0), chosen.outputs[0]: hot}).of(node.outputs[0])
     return made if taken is None or abs(taken[0]) > abs(taken[1]) else []
+
+
+def _is_smoothed(graph: Graph, node: Node) -> bool:
+    """Whether it multiplies by numbers that are made of a class and are not 0 for the other classes."""
+    for factor in node.inputs if node.name == "mul" else ():
+        made = _class_vector(graph, [factor])
+        chosen = next((one for one in made if one.name in _CHOSEN and one.name != "ne"), None)
+        if chosen is None:
+            continue
+        known = Evaluation(graph, {chosen.outputs[0]: (1.0, 0.0)})
+        # What a scatter writes to may hold the numbers of the other classes already.
+        for numbers in (known.of(factor), known.of(chosen.inputs[0])):
+            if numbers is not None and numbers[1] != 0:
+                return True
+    return False
 
 
 def _class_vector(graph: Graph, factors: Sequence[int]) -> list[Node]:
