@@ -86,6 +86,12 @@ def test_a_function_that_gained_when_it_was_tried() -> None:
     )
 
 
+def test_a_gain_that_a_trial_may_have_wrong_is_a_hint() -> None:
+    for step_ms, severity in ((16.0, "information"), (18.0, "hint")):  # of 20 ms
+        (one,), _ = told(CODE.format(**AS_IT_IS), step_ms=step_ms)
+        assert one.severity == severity
+
+
 def test_a_trial_with_rounds_that_differ_too_much_is_no_finding() -> None:
     example = read_example(CODE.format(**AS_IT_IS))
     diagnosis = diagnose(

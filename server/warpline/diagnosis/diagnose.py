@@ -44,6 +44,8 @@ WARNING, INFORMATION = 10.0, 5.0
 HARM = 1.02
 #: What compiles for longer than it saves in so much running is a hint.
 WON_BACK_S = figures.bound("won-back-s")
+#: What only a trial confirms is a hint below this gain.
+UNSURE = figures.bound("unsure-trial")
 #: A finding hides another rule's at its lines if it saves at least this share of what that one would.
 EXPLAINED = figures.bound("hides-finding")
 _UNPROVEN = "no trial of it had the same results, so work on the whole tensor by hand"
@@ -271,7 +273,8 @@ def _finding(
             finding, predicted=replace(predicted, step_ms=shortest, speedup=context.step_ms / shortest)
         )
     severity = draft.severity or rule.severity or _severity(_gain(context, finding))
-    return replace(finding, severity=severity), change
+    unsure = draft.tried and finding.predicted is not None and finding.predicted.speedup < UNSURE
+    return replace(finding, severity="hint" if unsure else severity), change
 
 
 def _simulated(
