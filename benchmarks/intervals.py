@@ -58,6 +58,7 @@ FIRST = (
     ("First contact on CPUs, round 15", "round15cpu", "cpu"),
     ("First contact on GPUs, round 16", "round16", "cuda"),
     ("First contact on CPUs, round 16", "round16cpu", "cpu"),
+    ("First contact on CPUs, round 18", "round18cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
