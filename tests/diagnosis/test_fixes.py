@@ -6,6 +6,9 @@ import pytest
 
 from tests.annotated import FILE, Example, read_example
 from warpline.diagnosis import diagnose, fixes, together
+from warpline.model.change import Change, Replace
+from warpline.model.profile import Profile
+from warpline.model.report import Predicted
 from warpline.text.alignment import matched
 from warpline.text.edits import apply
 
@@ -65,6 +68,38 @@ def test_no_fix_where_the_line_is_gone_or_done(example: Example) -> None:
     assert fixes(example.profile, finding, lambda path: gone) == ()
     done = apply(example.text, finding.fixes[0].edits)
     assert fixes(example.profile, finding, lambda path: done) == ()
+
+
+TWO_WAYS = """\
+#> steps step_ms=40 device_busy_percent=30
+model = Net().cuda()
+for x in batches:
+    loss = model(x).mean()
+    #^ cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500
+    loss.backward()  #> cost step_ms=15 device_ms=5 idle_ms=10 cpu_ms=15 launches=1000
+
+class Net(nn.Module):
+    def forward(self, x): ...
+"""
+
+
+@pytest.mark.parametrize("graphs_ms", [20.0, 45.0])
+def test_the_fix_that_is_made_is_the_one_that_the_promise_is_for(graphs_ms: float) -> None:
+    """Compiled, the step gains nothing; as CUDA graphs it may, and these come first then."""
+    example = read_example(TWO_WAYS)
+
+    def predict(_: Profile, change: Change) -> Predicted:
+        graphs = isinstance(change, Replace) and change.options[0] == "reduce-overhead"
+        step_ms = graphs_ms if graphs else 40.0
+        return Predicted(step_ms, 40.0 / step_ms, "estimate")
+
+    found = diagnose(example.profile, example.profile.sources.get, predict=predict)
+    (finding,) = (*found.findings, *found.below)
+    assert ("CUDA graphs" in finding.fixes[0].title) == (graphs_ms < 40)
+    again = fixes(example.profile, finding, example.profile.sources.get)
+    assert [fix.title for fix in again] == [fix.title for fix in finding.fixes]
+    made = together(example.profile, [finding], example.profile.sources.get)
+    assert ('model.compile(mode="reduce-overhead")' in made.texts[FILE]) == (graphs_ms < 40)
 
 
 def test_lines_are_followed_through_edits() -> None:

@@ -13,7 +13,8 @@ from warpline.rules import rule_named
 def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]) -> tuple[Fix, ...]:
     """The fixes of ``finding`` (its lines are those of the run) for ``texts(path)``.
 
-    Empty when its line is gone, the fix is already made, or the rule no longer offers one.
+    Empty when its line is gone, the fix is already made, or the rule no longer offers one. They are in the
+    order of ``finding``, which has what gains more first where the rule does not know that.
     """
     from warpline.diagnosis.frameworks import at_setting
     from warpline.rulekit import Context
@@ -28,4 +29,7 @@ def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]
     context = Context(rebase(profile, texts, moves), texts)
     moved = (at_setting(context, rule.name, draft) for draft in rule.find(context))
     near = [draft for draft in moved if draft.place == site]
-    return max(near, key=lambda draft: draft.saving_ms).fixes if near else ()
+    found = max(near, key=lambda draft: draft.saving_ms).fixes if near else ()
+    told = [fix.title for fix in finding.fixes]
+    same = sorted(told) == sorted(fix.title for fix in found)
+    return tuple(sorted(found, key=lambda fix: told.index(fix.title))) if same else found
