@@ -177,7 +177,8 @@ class Timing:
             if lane.gpu and lane.others:
                 ready = script.parent / f"ready-{number}"
                 at = "beats" if (name, which) in self.compiling else "device"
-                held = {"BEATS_HOLD": at, "BEATS_READY": str(ready)}
+                threads = os.environ.get("OMP_NUM_THREADS", str(len(lane.cores)))
+                held = {"BEATS_HOLD": at, "BEATS_READY": str(ready), "BEATS_THREADS": threads}
             process = subprocess.Popen(
                 [self.options.python, str(CLOCK), str(self.options.window), str(script)],
                 cwd=script.parent,

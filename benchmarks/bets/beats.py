@@ -5,7 +5,9 @@ graphs. It imports torch and what SCRIPT imports from outside its folder, then w
 input: the processors to run on ("0,1,2", or nothing). With ``BEATS_HOLD=device`` in the environment it waits
 where SCRIPT first uses the GPU, so its data are made while another one is timed; with ``BEATS_HOLD=beats``
 after the first beats of a script that trains, so that it compiles meanwhile. Then it makes the file
-``BEATS_READY`` when it begins to wait. SCRIPT's own standard input is empty.
+``BEATS_READY`` when it begins to wait. ``BEATS_THREADS`` is the number of processors that it will have then:
+code that was compiled with another number of threads would be compiled again (torch guards on it). SCRIPT's
+own standard input is empty.
 
 A beat is one turn of the loop. In a script that trains it is the return of an optimizer's ``step``, or, where
 no optimizer steps, of ``backward``; where the whole step is replayed as a CUDA graph, the replay. In a script
@@ -308,6 +310,7 @@ def hold(clock: Clock, orders: TextIO, at: str) -> None:
         plain()
 
     if at == "beats":
+        torch.set_num_threads(int(os.environ.get("BEATS_THREADS", torch.get_num_threads())))
         clock.wait = wait
     else:
         torch.cuda._lazy_init = wait_first  # type: ignore[assignment]
