@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.probing.test_changes import FILE, OTHERWISE, PLACE, op, run
-from warpline.model.change import Replace, Together
+from warpline.model.change import ABOUT, Replace, Together
 from warpline.probing import compiling_s, questions
 from warpline.probing.compiled import MOST_OPERATORS, OPERATOR_S
 from warpline.wire.dataflow import Dataflow, OperatorSite
@@ -39,7 +39,7 @@ def flowing(
     )
 
 
-def compiling(flow: Dataflow, calls: int = 1, mode: str = "") -> list[Question]:
+def compiling(flow: Dataflow, calls: int | str = 1, mode: str = "") -> list[Question]:
     found = run(op("mul", (10,)), op("mul", (10,), phase="backward"))
     change = Replace("compiled", (PLACE,), OTHERWISE, (mode, str(calls)))
     return questions(replace(found, facts=Facts(dataflow=flow)), change)
@@ -79,6 +79,19 @@ def test_of_several_equal_calls_one_is_compiled() -> None:
         "aten.sin.default",
     ]
     assert not compiling(flowing(*twice[:3], parameters=(0,)), calls=2)
+
+
+def test_of_calls_that_differ_the_middle_is_compiled_as_long_as_one_is() -> None:
+    """As under autocast, which casts the weights in the first call only."""
+    casts = [("aten._to_copy.default", 10, ["%0"], (1,))]
+    calls = [(f"aten.{'exp' if at % 2 else 'sin'}.default", 10, [f"%{at}"], (at + 1,)) for at in range(1, 9)]
+    flow = flowing(*casts, *calls, parameters=(0,))
+    assert not compiling(flow, calls=4)
+    (one,) = compiling(flow, calls=f"{ABOUT}4")
+    names = [name for name, *_ in json.loads(one.options[0])["operators"]]
+    assert sorted(names) == ["aten.exp.default", "aten.sin.default"]
+    alike = flowing(*calls, parameters=(1,))
+    assert compiling(alike, calls=f"{ABOUT}4") == compiling(alike, calls=4)
 
 
 def test_of_a_long_model_the_middle_is_compiled() -> None:

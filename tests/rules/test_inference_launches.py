@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.annotated import FILE, read_example, texts
-from warpline.model.change import Change, Replace
+from warpline.model.change import ABOUT, Change, CompiledCalls, Replace, Together
 from warpline.rulekit import Context, Draft
 from warpline.rules.launch_bound import LaunchBound
 from warpline.text.edits import apply
@@ -25,23 +25,35 @@ ranker = Ranker(96).cuda().eval()
 #^ {site}
 with torch.inference_mode():
     for x in requests:
-        answer = ranker(x)  #> cost step_ms=1 cpu_ms=1
+        answer = ranker(x)  #> cost step_ms=1 cpu_ms=1 calls={calls}
         kept = answer.softmax(-1).topk(5)
         #^ cost step_ms=6 device_ms=3 idle_ms={idle} cpu_ms=6 launches=20
 """
 
 
-def found(idle: float = 3.0, site: str = "site module type=__main__.Ranker") -> tuple[str, list[Draft]]:
-    example = read_example(CODE.format(site=site, idle=idle))
+def found(
+    idle: float = 3.0, site: str = "site module type=__main__.Ranker", calls: int = 1
+) -> tuple[str, list[Draft]]:
+    example = read_example(CODE.format(site=site, idle=idle, calls=calls))
     profile = example.profile
     lines = []
     for cost in profile.lines:
-        inside = cost.line < 10
+        inside = cost.line < 6
         function = "Ranker.forward" if inside else "<module>"
         calls = ((FILE, "Ranker.forward"),) if "ranker(x)" in example.text.splitlines()[cost.line - 1] else ()
         lines.append(replace(cost, function=function, called=calls))
     context = Context(replace(profile, lines=tuple(lines)), texts(example))
     return example.text, list(LaunchBound().find(context))
+
+
+@pytest.mark.parametrize(("calls", "often"), [(1, "1"), (48, f"{ABOUT}48")])
+def test_each_call_of_the_model_is_counted(calls: int, often: str) -> None:
+    """Compiled code checks its guards in each; a planner may call a small model so often."""
+    _, (draft,) = found(calls=calls)
+    assert isinstance(draft.change, Replace)
+    assert draft.change.options[1] == often
+    assert isinstance(draft.change.otherwise, Together)
+    assert [one.calls for one in draft.change.otherwise.changes if isinstance(one, CompiledCalls)] == [calls]
 
 
 def promised(change: Change | None) -> set[tuple[str, int]]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.annotated import FILE, read_example, texts
-from warpline.rulekit import Context
+from warpline.model.change import ABOUT, CompiledCalls, Replace, Together
+from warpline.rulekit import Context, Draft
 from warpline.rules.launch_bound import LaunchBound
 
 CODE = """\
@@ -67,3 +68,74 @@ for x in batches:
         example = read_example(text)
         (draft,) = LaunchBound().find(Context(example.profile, example.profile.sources.get))
         assert draft.cost_ms == spent
+
+
+#: A policy that is called in each of eight turns, beside a world that is not trained.
+IMAGINED = """\
+#> steps step_ms=60 device_busy_percent=30
+import torch
+from torch import nn
+
+def far(x):
+    return (x * x).mean()  #> cost step_ms={far} idle_ms={far} device_ms=1 launches=200 calls=8
+
+def imagine(policy, world, x):
+    cost = 0.0
+    for _ in range(8):
+        action = policy(x)  #> cost step_ms=20 idle_ms=15 device_ms=5 launches=400 calls=8
+        x = world(x, action)  #> cost calls=8
+        cost = cost + far(x)  #> cost calls=8
+    return cost
+
+class World(nn.Module):
+    def forward(self, x, action):
+        return self.body(x) + action  #> cost step_ms={world} idle_ms={world} device_ms=2 launches=300 calls=8
+
+policy = nn.Sequential(nn.Linear(64, 64), nn.SiLU(), nn.Linear(64, 64)).cuda()
+world = load(path)
+for x in batches:
+    loss = imagine(policy, world, x)  #> cost calls=1
+    loss.backward()  #> cost step_ms=1 idle_ms=1 launches=1 calls=1
+"""
+
+
+def imagined(far: float, world: float) -> Draft:
+    example = read_example(IMAGINED.format(far=far, world=world))
+    names = {5: "far", 10: "imagine", 11: "imagine", 12: "imagine", 17: "World.forward"}
+    calls = {11: "World.forward", 12: "far", 22: "imagine"}
+    lines = tuple(
+        replace(
+            cost,
+            function=names.get(cost.line, "<module>"),
+            called=((FILE, calls[cost.line]),) if cost.line in calls else (),
+        )
+        for cost in example.profile.lines
+    )
+    assert {*names, *calls} <= {cost.line for cost in lines}
+    (draft,) = LaunchBound().find(Context(replace(example.profile, lines=lines), texts(example)))
+    return draft
+
+
+def test_what_the_step_calls_beside_the_model_is_not_promised() -> None:
+    draft = imagined(far=8, world=4)
+    assert [fix.title for fix in draft.fixes] == ["Compile the model"]  # which runs eight times
+    assert draft.saving_ms == pytest.approx(15 + 1)
+    assert isinstance(draft.change, Replace)
+    assert {line for _, line in draft.change.places} == {10, 23}
+
+
+def test_the_calls_of_the_model_are_counted() -> None:
+    change = imagined(far=8, world=4).change
+    assert isinstance(change, Replace)
+    assert isinstance(change.otherwise, Together)
+    assert [one.calls for one in change.otherwise.changes if isinstance(one, CompiledCalls)] == [8.0]
+    assert change.options == ("", f"{ABOUT}8")
+
+
+def test_a_model_that_launches_little_beside_the_rest_is_not_compiled() -> None:
+    draft = imagined(far=30, world=4)
+    assert not draft.fixes
+    assert draft.change is None
+    assert draft.cost_ms == pytest.approx(15 + 4 + 30 + 1)
+    assert "compile a function that calls all of it" in draft.message
+    assert draft.line == 22

@@ -77,6 +77,10 @@ class Fuse:
     keep_host: float | None = None
 
 
+#: How an option begins that says how often code is called, where the calls may differ.
+ABOUT = "about "
+
+
 @dataclass(frozen=True, slots=True)
 class Replace:
     """The computation at ``places`` is replaced by another one, which can be tried without the script.

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from warpline.model import costs as figures
-from warpline.model.change import Replace
+from warpline.model.change import ABOUT, Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.parts import base_of, called_at, name_of, part_of, shape_of
@@ -21,11 +21,11 @@ OPERATOR_S = figures.bound("operator-compiles-s")
 
 def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
     """The question, or none where the operators at the change's lines are not known or cannot be compiled as
-    one graph. Options of ``change``: a mode of ``torch.compile``, how often the code is called a step, and
-    another mode that is tried as well, if any."""
+    one graph. Options of ``change``: a mode of ``torch.compile``, how often the code is called a step ("8";
+    "about 8" where the calls may differ), and another mode that is tried as well, if any."""
     flow = profile.facts.dataflow
-    mode, calls, *others = change.options
-    rows = [] if flow.missing else one_call(flow, called_at(flow, set(change.places)), int(calls))
+    mode, _, *others = change.options
+    rows = [] if flow.missing else _tried(flow, called_at(flow, set(change.places)), change)
     if not rows or any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in rows):
         return []  # without a result: a number that Python reads, where the graph breaks
     part, values = part_of(flow, rows)
@@ -45,7 +45,7 @@ def size(profile: Profile, change: Replace) -> float:
     """
     flow = profile.facts.dataflow
     rows = called_at(flow, set(change.places))
-    tried = one_call(flow, rows, int(change.options[1]))
+    tried = _tried(flow, rows, change)
     return _different(flow, rows) / _different(flow, tried) if tried else 1.0
 
 
@@ -58,6 +58,19 @@ def untried_s(profile: Profile, change: Replace) -> float:
 
 def _different(flow: Dataflow, rows: list[int]) -> int:
     return len({_like(flow, row) for row in rows})
+
+
+def _tried(flow: Dataflow, rows: list[int], change: Replace) -> list[int]:
+    """The rows that stand for those of ``change``: of calls that differ, as many from their middle as a call
+    has, so that a trial has a call's cost as often."""
+    word = change.options[1]
+    calls = int(word.removeprefix(ABOUT))
+    found = one_call(flow, rows, calls)
+    if found or word == str(calls):
+        return found
+    length = len(rows) // calls
+    first = (len(rows) - length) // 2
+    return one_call(flow, rows[first : first + length], 1)
 
 
 def one_call(flow: Dataflow, rows: list[int], calls: int) -> list[int]:

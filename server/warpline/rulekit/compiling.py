@@ -12,6 +12,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import COMPILED
+from warpline.rulekit.model_calls import compiled_with, model_calls
 from warpline.rulekit.model_lines import (
     about_model,
     below_its_making,
@@ -22,7 +23,7 @@ from warpline.rulekit.model_lines import (
     several,
     trained,
 )
-from warpline.rulekit.replaying import model_overwritten
+from warpline.rulekit.replaying import model_overwritten, model_runs
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement
@@ -55,13 +56,17 @@ class Target:
     """What a step calls that could be compiled.
 
     ``place``: where a line for it belongs. ``fixes``: the ways to do it, which may be refused. ``promised``:
-    compiling it would change the step. ``graphs``: the second fix compiles it as CUDA graphs.
+    compiling it would change the step. ``graphs``: the second fix compiles it as CUDA graphs. ``calls``: how
+    often a step calls it, as far as the run tells, else 1. ``inside``: lines that are compiled with it, as
+    ``(file, line)``; empty where they are not known.
     """
 
     place: tuple[str, int] | None
     fixes: list[Callable[[], Fix]]
     promised: bool
     graphs: bool
+    calls: float = 1.0
+    inside: frozenset[tuple[str, int]] = frozenset()
 
 
 def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
@@ -78,17 +83,25 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
             fixes.append(partial(compile_model, step, graphs=True))
         place = model_place(step) if step is not None else None
     once = not differentiates_twice(context)
+    compiled = models or ([(step, name)] if step is not None and (name := trained(step)[0]) else [])
+    calls = [(one.source, model_calls(context, one, name)) for one, name in compiled]
+    seen = bool(calls) and all(found for _, found in calls)
+    inside = {place for source, found in calls for place in compiled_with(context, source, found)}
     return Target(
         place,
         [partial(of_one_pass, context, fix) for fix in fixes],
         promised=once and (alone or bool(models)),
         graphs=alone and len(fixes) > 1,
+        calls=max(1.0, sum(model_runs(context, *one) for one in compiled)),
+        inside=frozenset(inside if seen else ()),
     )
 
 
-def target_made(site: Site, source: Source) -> Target:
-    """The one model of a class of the script's own whose ``forward`` the steps run, by where it was made."""
-    return Target(site.place, [partial(_compile_made, site, source)], promised=True, graphs=False)
+def target_made(site: Site, source: Source, calls: float) -> Target:
+    """The one model of a class of the script's own whose ``forward`` the steps run ``calls`` times, by where
+    it was made."""
+    fix = partial(_compile_made, site, source)
+    return Target(site.place, [fix], promised=True, graphs=False, calls=max(1.0, calls))
 
 
 def _compile_made(site: Site, source: Source) -> Fix:

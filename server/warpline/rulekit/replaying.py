@@ -10,7 +10,6 @@ without gradients, once other compiled code has run.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 import libcst as cst
@@ -19,8 +18,8 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.compiled_reach import calls_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.inference import InferenceStep
+from warpline.rulekit.model_calls import model_calls
 from warpline.rulekit.model_lines import handed_over, model_class, trained
-from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep
 from warpline.wire.sites import Module, facts_of
 
@@ -63,8 +62,10 @@ def regions_overwritten(context: Context, steps: Sequence[TrainingStep]) -> str 
 def model_overwritten(context: Context, step: TrainingStep) -> bool:
     """Whether the model of ``step``, compiled and launched as a CUDA graph, would overwrite results that are
     still needed."""
-    runs = _model_runs(context, step)
-    return _recomputes(context.profile.lines) or runs > _ONCE * _passes(context, step)
+    name, layer = trained(step)
+    runs = model_runs(context, step, name) if name is not None and layer is None else 1.0
+    unknown = not runs and any(name in handed_over(step, one) for one in step.forward)
+    return _recomputes(context.profile.lines) or unknown or runs > _ONCE * _passes(context, step)
 
 
 def _recomputes(costs: Iterable[LineCost]) -> bool:
@@ -80,20 +81,12 @@ def _passes(context: Context, step: TrainingStep) -> float:
     return max(1.0, max((cost.calls for cost in here), default=1.0))
 
 
-def _model_runs(context: Context, step: TrainingStep) -> float:
-    """How often a step runs the model: by the calls in the text of the forward pass, and by its own
-    ``forward`` where the run says how often that ran. Infinite where neither tells."""
-    name, layer = trained(step)
-    if name is None or layer is not None:
-        return 1.0
-    found = 0.0
-    for statement in step.forward:
-        for call in descend(statement, cst.Call):
-            if step.source.code(call.func) == name:
-                cost = context.cost(step.source.path, step.source.line(call))
-                found += cost.calls if cost is not None else 0.0
-    runs = max(found, _forward_runs(context, model_class(step, name)))
-    return math.inf if not runs and any(name in handed_over(step, one) for one in step.forward) else runs
+def model_runs(context: Context, step: TrainingStep, name: str) -> float:
+    """How often a step calls the module ``name``, or all of its layers together: by the calls in the text of
+    the forward pass, and by its own ``forward`` where the run says how often that ran; 0 where neither
+    tells."""
+    found = sum(model_calls(context, step, name).values())
+    return max(found, _forward_runs(context, model_class(step, name)))
 
 
 def _forward_runs(context: Context, name: str) -> float:

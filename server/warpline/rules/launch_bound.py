@@ -6,6 +6,10 @@ Finds steps with short kernels in which the device is idle while the host launch
 `torch.compile`, or CUDA graphs for code that is already compiled (`mode="reduce-overhead"`). In a script that
 trains nothing, the one model whose code launches most is compiled where it was made.
 
+The promise is for what is compiled: the code that the step reaches through its calls of the model. Each of
+these calls costs the host time of its own, which adds up where a small model is called again and again.
+Where a step's other code launches most of the kernels, no edit is offered.
+
 ## Why is this slow
 
 An operation takes the host about ten microseconds: Python, dispatcher, autograd, driver. If its kernels
@@ -291,11 +295,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from warpline.model.change import Change, CompiledCalls, RemoveLaunches, Replace, Scale, Together
+from warpline.model.change import ABOUT, Change, CompiledCalls, RemoveLaunches, Replace, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
-from warpline.rulekit.calling import below, model_born
+from warpline.rulekit.calling import below, function_of, model_born
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     Target,
@@ -335,6 +339,10 @@ _BY_HAND = (
     "model by its `compile()` or a function by `torch.compile`, or record it once as a CUDA graph "
     "(`torch.cuda.graph`) and replay that, as the step computes no gradients and never waits for the device"
 )
+_PART = (
+    "what the step trains is called beside other work that launches most of these kernels, and compiling it "
+    "alone would leave that as it is: compile a function that calls all of it"
+)
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
 
@@ -363,18 +371,24 @@ class LaunchBound(Rule):
             ran = compiled_lines(context)
             idle = Spent((cost for cost in idle if cost.place in ran), idle.__getitem__)
         total = idle.total
-        launches = sum(single[cost] * cost.launches for cost in idle)
-        mean_ms = sum(single[cost] * cost.device_ms for cost in idle) / max(1.0, launches)
+        launches, mean_ms = _launched(idle, single)
         if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
-        hottest = idle.hottest
         aim, stopped = target(context, every), model_uncompilable(context, step)
+        beside = _forward(context, step) - aim.inside if aim.inside and compiled is None else set()
         if not every and compiled is None:
             born, inside = _only_model(context, idle)
             if born is not None and inside.total >= _MOSTLY * total:
-                idle, aim, total = inside, target_made(born, context.source(born.file)), inside.total
-                stopped = uncompilable(context, inside)
-        place = aim.place or launched_at(context, idle, hottest)
+                aim = target_made(born, context.source(born.file), _runs(context, born))
+                idle, total, stopped = inside, inside.total, uncompilable(context, inside)
+        elif beside and stopped is None:
+            inside = Spent((cost for cost in idle if cost.place not in beside), idle.__getitem__)
+            if inside.total >= _MOSTLY * total:
+                idle, total = inside, inside.total
+            else:
+                stopped = _PART
+        hottest, (launches, mean_ms) = idle.hottest, _launched(idle, single)
+        place = (aim.place if stopped != _PART else None) or launched_at(context, idle, hottest)
         if nothing is not None and step is not None:
             place = step.source.place(nothing)
         elif compiled is not None:
@@ -387,7 +401,9 @@ class LaunchBound(Rule):
         # Else nothing would be compiled, or launched as a CUDA graph.
         promised = stopped is None and (compiled is not None or aim.promised)
         fixes = [partial(_graph, context, compiled)] if compiled is not None else aim.fixes
-        made = uniform(context, _model(context, step)) if compiled is None else Spent((), making_ms)
+        made = (
+            Spent((), making_ms) if compiled is not None else uniform(context, _model(context, step) - beside)
+        )
         constants = made_on_device(made) if context.matters(made.total) else ()
         change, graphs = _changes(
             places, len(profile.facts.dataflow.parameters), constants, None if compiled is not None else aim
@@ -414,6 +430,12 @@ class LaunchBound(Rule):
         )
 
 
+def _launched(idle: Spent, single: dict[LineCost, float]) -> tuple[float, float]:
+    """Kernels that the lines launch one by one in a step, and how long one takes on average, in ms."""
+    launches = sum(single[cost] * cost.launches for cost in idle)
+    return launches, sum(single[cost] * cost.device_ms for cost in idle) / max(1.0, launches)
+
+
 def _replayable(context: Context) -> bool:
     """Whether a step computes no gradients, and nothing in it waits for the device."""
     waits = any(cost.syncs > 0 or cost.sync_ms > 0 for cost in context.profile.lines)
@@ -425,15 +447,17 @@ def _changes(
 ) -> tuple[Change, Change | None]:
     """What the fixes change: the first, and the second where there is one. ``aim``: what is compiled; None:
     compiled code becomes CUDA graphs. ``constants``: what is made on the device then."""
-    calls, replays = (CompiledCalls(places, 1.0, parameters, graphs) for graphs in (False, True))
+    runs = aim.calls if aim is not None else 1.0
+    calls, replays = (CompiledCalls(places, runs, parameters, graphs) for graphs in (False, True))
     one_launch = RemoveLaunches(places, fuse=False)
     if aim is None:
         return Together((one_launch, replays)), None
     fused = RemoveLaunches(places)
     graph = Together((fused, one_launch, replays))
-    modes = ("", "1", "reduce-overhead") if aim.graphs else ("", "1")
+    often = f"{ABOUT}{round(runs)}" if runs > 1 else "1"
+    modes = ("", often, "reduce-overhead") if aim.graphs else ("", often)
     change: Change = Replace(COMPILED, places, Together((fused, calls)), modes)
-    graphs: Change = Replace(COMPILED, places, graph, ("reduce-overhead", "1"))
+    graphs: Change = Replace(COMPILED, places, graph, ("reduce-overhead", often))
     if constants:
         change, graphs = Together((change, *constants)), Together((graphs, *constants))
     return change, graphs
@@ -450,7 +474,16 @@ def _apart(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
 
 def _model(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
     """Lines of the forward and the backward pass, and of what they call."""
-    spans = map(step.source.span, [*step.forward, step.backward]) if step is not None else ()
+    if step is None:
+        return set()
+    (first, _), (last, _) = step.source.span(step.backward)
+    backward = _reached(context, context.costs_within(step.source.path, first, last))
+    return _forward(context, step) | backward
+
+
+def _forward(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
+    """Lines of the forward pass, and of what they call."""
+    spans = map(step.source.span, step.forward) if step is not None else ()
     return {
         place
         for (first, _), (last, _) in spans
@@ -469,6 +502,13 @@ def _only_model(context: Context, idle: Spent) -> tuple[Site | None, Spent]:
     if born is None or (facts_of(Module, born).count or 1) > 1:
         return None, idle
     return born, Spent((cost for cost in idle if model_born(context, cost) == born), idle.__getitem__)
+
+
+def _runs(context: Context, born: Site) -> float:
+    """How often a step calls the model from elsewhere."""
+    own = {function_of(cost) for cost in context.profile.lines if model_born(context, cost) == born}
+    calling = (cost for cost in context.profile.lines if function_of(cost) not in own)
+    return sum(cost.calls for cost in calling if own.intersection(cost.called))
 
 
 def _graph(context: Context, site: Site) -> Fix:
