@@ -313,6 +313,29 @@ def test_a_counter_changed_in_place_does_not_cost_the_trial(monkeypatch: pytest.
     assert torch.equal(pair.before()[1], pair.after()[1])
 
 
+@pytest.mark.parametrize("kind", ["flash", "cudnn"])
+def test_fused_attention_of_a_gpu_is_compiled(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """torch's own function of that name makes tensors of the lengths it returns, which Dynamo refuses. A meta
+    tensor takes the operator wherever this runs."""
+    import torch
+
+    from warpline.capture.runner.probing import compiled
+
+    make = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda work, mode: make(work, backend="aot_eager", fullgraph=True))
+    given = ["%0", "%1", "%2", *([None, True] if kind == "cudnn" else [])]
+    name = f"aten._scaled_dot_product_{kind}_attention.default"
+    part = {
+        "operators": [[name, given, [3, 4, 5, 6]], ["aten.mul.Tensor", ["%3", 2], [7]]],
+        "inputs": [0, 1, 2],
+        "leaves": [0, 1, 2],
+        "results": [7],
+    }
+    heads = (Tensor((2, 4, 8, 16), "bfloat16"),) * 3
+    pair = compiled.compiled(Question("compiled", heads, (json.dumps(part),), backward=True), "meta")
+    assert [one.shape for one in pair.after()] == [one.shape for one in pair.before()]
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_what_compiles_waits_for_the_device_only_to_be_timed(same: bool) -> None:
     torch = pytest.importorskip("torch")

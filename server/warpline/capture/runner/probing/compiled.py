@@ -110,13 +110,15 @@ def as_module(part: Part, plain: bool = True) -> Any:
         # What was not recorded, such as a device, is as it is by default.
         options = {key: given(one) for key, one in last.items() if one is not None}
         base = operator._schema.name.split("::")[1]
-        if not plain:
+        returns = operator._schema.returns
+        # torch's function makes tensors of whole numbers that it returns (fused attention): Dynamo refuses.
+        whole = any(one.type.kind() == "IntType" for one in returns)
+        if not plain or whole:
             node = graph.call_function(operator, positional, options)
         elif base.endswith("_") and hasattr(torch.Tensor, base):
             node = graph.call_method(base, positional, options)
         else:
             node = graph.call_function(getattr(torch, base, operator), positional, options)
-        returns = operator._schema.returns
         several = len(returns) > 1 or returns[0].type.kind() == "ListType"
         for at, number in enumerate(outputs):
             values[number] = graph.call_function(_item, (node, at)) if several else node
