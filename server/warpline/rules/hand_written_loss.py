@@ -6,6 +6,10 @@ Finds cross entropy (of smoothed labels, too), binary cross entropy, squared, ab
 written with logarithms, sums and means, when their lines take a measurable part of the step. The fix calls
 the fused function.
 
+A loss may take several statements of a function. Where a mask leaves out the rows of one label, the fix names
+that as `ignore_index`; other masks and weights stay, and the fused call gives one number for each row
+(`reduction="none"`).
+
 If the operators of a step were recorded, a loss is recognized by what it computes, however it is written
 (with weights, masks, smoothed targets). If it cannot be edited, the finding says why.
 
@@ -137,11 +141,15 @@ def _fix(formula: Formula[Loss]) -> Fix:
     arguments, options = [rewrite.spell(term) for term in found.arguments], list(found.options)
     if found.smoothing is not None:
         options.insert(0, f"label_smoothing={rewrite.spell(found.smoothing)}")
+    if found.ignored is not None:
+        options.insert(0, f"ignore_index={rewrite.spell(found.ignored).removesuffix('.0')}")
+    shape = ""
     if found.last and _rank(formula) > 2:  # the call wants the classes in dimension 1
+        shape = f".view({atom(arguments[1])}.shape)" if found.apart else ""
         arguments = [f"{atom(arguments[0])}.flatten(0, -2)", f"{atom(arguments[1])}.flatten()"]
     edits = Edits(formula.flow.source)
     name = edits.add_import(f"torch.nn.functional.{found.call}", "import torch.nn.functional as F")
-    rewrite.into(edits, rewrite.call(name, [*arguments, *options]))
+    rewrite.into(edits, rewrite.call(name, [*arguments, *options]) + shape)
     return edits.fix(f"Use F.{found.call}", "unsafe")
 
 

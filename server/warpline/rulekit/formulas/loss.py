@@ -12,12 +12,14 @@ from warpline.rulekit.graph.pointwise import GUARD, Numbers
 from warpline.rulekit.terms.term import Term, factors, without_casts
 
 _ENTROPY = "Binary cross entropy"
+_OPPOSITE = {"gt": "le", "lt": "ge"}
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """``smoothing``: of a cross entropy's labels. ``last``: its classes are along the last dimension, counted
-    from the end. ``words``: what its trial is told."""
+    from the end. ``words``: what its trial is told. ``ignored``: the class whose rows a mask leaves out.
+    ``apart``: it is not added up, and has one number for each label."""
 
     kind: str
     call: str
@@ -26,23 +28,146 @@ class Loss:
     smoothing: Term | None = None
     last: bool = False
     words: tuple[str, ...] = ()
+    ignored: Term | None = None
+    apart: bool = False
 
 
 def loss(term: Term) -> Loss | None:
     """The loss that a term spells out, with its arguments and options, or None. Means and sums over
-    everything only."""
+    everything, or over the rows that a mask of the labels leaves; else only what is made of exponentials."""
     if term.op == "nll_loss" and term.value == ():
         return _cross_entropy(term.args[0], term.args[1])
     if term.op == "binary_cross_entropy" and term.value == () and term.args[0].op == "sigmoid":
         return _binary(term.args[0], term.args[1])
     sign, rest = factors(term)
-    if len(rest) != 1 or abs(sign) != 1 or rest[0].op not in ("mean", "sum") or rest[0].value[0] is not None:
+    if len(rest) != 1 or abs(sign) != 1:
         return None
-    constant, inner = factors(without_casts(rest[0].args[0]))
+    if rest[0].op == "div":
+        return _mean_of_kept(rest[0].args[0], rest[0].args[1], sign)
+    if rest[0].op == "sub":
+        found = _normalized(*rest[0].args) if sign > 0 and _is_one_each(rest[0]) else None
+        by_hand = found is not None and "by_hand" in found.words
+        return replace(found, options=('reduction="none"',), apart=True) if found and by_hand else None
+    if not _is_total(rest[0], "mean", "sum"):
+        return None
+    added = without_casts(rest[0].args[0])
+    constant, inner = factors(added)
     options = ('reduction="sum"',) if rest[0].op == "sum" else ()
     found = _picked(inner, constant * sign) if abs(constant) == 1 else None
-    found = found or _error(without_casts(rest[0].args[0]), sign)
+    if found is None and (rest[0].op == "sum" or added.op == "index"):
+        found = _kept(added, sign)
+    found = found or _error(added, sign)
     return replace(found, options=found.options + options) if found else None
+
+
+def _is_total(term: Term, *ops: str) -> bool:
+    """Whether it is a mean or sum of everything."""
+    return term.op in ops and term.value[0] is None
+
+
+def _mean_of_kept(whole: Term, number: Term, sign: float) -> Loss | None:
+    """``(loss * mask).sum() / mask.sum()``: ``sign`` times the mean over the rows that a mask leaves."""
+    constant, rest = factors(without_casts(whole))
+    number = without_casts(number)
+    if len(rest) != 1 or abs(constant) != 1 or not (_is_total(rest[0], "sum") and _is_total(number, "sum")):
+        return None
+    found, left_out = _kept(without_casts(rest[0].args[0]), sign * constant), _left_out(number.args[0], True)
+    return found if found is not None and left_out == (found.arguments[1], found.ignored) else None
+
+
+def _kept(term: Term, sign: float) -> Loss | None:
+    """The loss of the rows that a mask leaves: all but those of one label."""
+    for each, mask in _masked(term):
+        constant, inner = factors(without_casts(each))
+        found = _picked(inner, sign * constant) if abs(constant) == 1 and _is_one_each(*inner) else None
+        if found is None:
+            continue
+        scores, label = found.arguments
+        wanted, ignored = _left_out(mask, True) or (None, None)
+        if label is not wanted:  # labels that are no classes may be among them
+            wanted, ignored = _left_out(mask) or (None, None)
+        if wanted and ignored and (label is wanted or _is_safe(label, wanted, ignored)):
+            return replace(found, arguments=(scores, wanted), ignored=ignored)
+    return None
+
+
+def _masked(term: Term) -> list[tuple[Term, Term]]:
+    """What a mask is laid over, and the mask of what it leaves, for each reading of ``term``."""
+    if term.op == "mul":
+        return [(term.args[0], term.args[1]), (term.args[1], term.args[0])]
+    if term.op == "neg":
+        return [(Term("neg", (each,)), mask) for each, mask in _masked(term.args[0])]
+    if term.op == "where":
+        return [
+            (each, mask)
+            for (each, mask), (other, _) in itertools.permutations(_chosen(term))
+            if other.number == 0 or other.op == "zeros_like"
+        ]
+    if term.op == "masked_fill" and term.args[2].number == 0:
+        return [(term.args[0], Term("not", (term.args[1],)))]
+    if term.op == "index" and len(term.args) == 2:
+        return [(term.args[0], term.args[1])]
+    return []
+
+
+def _left_out(mask: Term, classes: bool = False, other: bool = False) -> tuple[Term, Term] | None:
+    """The labels and the one whose rows ``mask`` leaves out, a whole number; ``other``: whose rows it leaves.
+    ``classes``: no label is below 0."""
+    mask = without_casts(mask)
+    if mask.op == "not":
+        return _left_out(mask.args[0], classes, not other)
+    label, number = mask.args if len(mask.args) == 2 else (mask, mask)
+    if label.number is not None:
+        label, number = number, label
+    if number.number is None or not number.number.is_integer():
+        return None
+    above = "gt" if label is mask.args[0] else "lt"
+    if classes and number.number == 0 and mask.op == (_OPPOSITE[above] if other else above):
+        return label, number
+    return (label, number) if mask.op == ("eq" if other else "ne") else None
+
+
+def _is_safe(label: Term, wanted: Term, ignored: Term) -> bool:
+    """Whether ``label`` is ``wanted`` but where that is the label that is left out, which is no class."""
+    if label.op in ("clamp", "clamp_min") and label.args[0] is wanted:
+        return dict(label.value) == {"min": 0} and (ignored.number or 0) < 0
+    for kept, mask in _masked_labels(label):
+        found = _left_out(mask)
+        if kept is wanted and found is not None and found[0] is wanted and found[1] is ignored:
+            return True
+    return False
+
+
+def _chosen(where: Term) -> list[tuple[Term, Term]]:
+    """Both sides of a ``where``, and where each is taken."""
+    mask, first, second = where.args
+    return [(first, mask), (second, Term("not", (mask,)))]
+
+
+def _masked_labels(label: Term) -> list[tuple[Term, Term]]:
+    if label.op == "where":
+        return _chosen(label)
+    if label.op == "masked_fill":
+        return [(label.args[0], Term("not", (label.args[1],)))]
+    return _masked(label) if label.op == "mul" else []
+
+
+def _is_one_each(*terms: Term) -> bool:
+    """Whether a term has one number for each label, and no dimension more."""
+    if len(terms) != 1:
+        return False
+    (term,) = terms
+    if term.op == "sub":
+        for whole, picked in (term.args, term.args[::-1]):
+            log_sum = _log_sum(whole)
+            if log_sum is not None:
+                return not log_sum[2] and _is_one_each(picked)
+        return False
+    if term.op == "squeeze" and term.args[0].op == "gather":
+        return dict(term.value) == {"dim": term.args[0].args[1].number}
+    if term.op == "index":
+        return _is_first_column(term) or (len(term.args) == 3 and term.args[1].op == "arange")
+    return term.op == "sum" and term.value[0] in ((1,), (-1,)) and not term.value[1]
 
 
 def _cross_entropy(
@@ -53,7 +178,8 @@ def _cross_entropy(
     if found is None or target is None:
         return None
     scores, dim = found
-    return Loss("Cross entropy", "cross_entropy", (scores, target), (), smoothing, dim == -1)
+    words = ("by_hand",) if _is_by_hand(logs) else ()
+    return Loss("Cross entropy", "cross_entropy", (scores, target), (), smoothing, dim == -1, words)
 
 
 def _picked(inner: list[Term], sign: float) -> Loss | None:
@@ -82,9 +208,9 @@ def _normalized(whole: Term, picked: Term) -> Loss | None:
     # Of one row and one column the difference would be a matrix.
     if column.args[0] is not scores or target is None or kept is not (column is picked):
         return None
-    if scores.op == "sub" and _largest_of(scores.args[1]) is scores.args[0]:
-        scores = scores.args[0]  # made smaller so that nothing overflows, which the call does by itself
-    return Loss("Cross entropy", "cross_entropy", (scores, target), (), None, dim == -1)
+    words = ("apart", "by_hand") if _is_by_hand(whole) else ("apart",)
+    scores = _unshifted(scores, dim)
+    return Loss("Cross entropy", "cross_entropy", (scores, target), (), None, dim == -1, words)
 
 
 def _column(term: Term) -> Term:
@@ -101,10 +227,39 @@ def _is_first_column(term: Term) -> bool:
     )
 
 
-def _largest_of(term: Term) -> Term | None:
-    """``x`` of ``x.amax(-1, keepdim=True)`` and ``x.max(-1, keepdim=True).values``."""
-    term = term.args[0] if term.op == "attr" and term.value == "values" else without_casts(term)
-    return term.args[0] if term.op in ("amax", "max", "max_along") and term.args else None
+def _is_by_hand(term: Term) -> bool:
+    """Whether a logarithm of exponentials in it is made of them."""
+    term = without_casts(term)
+    if term.op in ("add", "sub"):
+        return any(_is_by_hand(one) for one in term.args)
+    return term.op == "log" and term.args[0].op == "sum"
+
+
+def _unshifted(scores: Term, dim: int) -> Term:
+    """``x`` of ``x - x.amax(-1, keepdim=True)``: made smaller so that nothing overflows, which the call does
+    by itself."""
+    return (
+        scores.args[0] if scores.op == "sub" and _is_largest(scores.args[1], scores.args[0], dim) else scores
+    )
+
+
+def _is_largest(term: Term, scores: Term, dim: int) -> bool:
+    """Whether it is ``scores.amax(dim, keepdim=True)``, ``scores.max(dim, keepdim=True).values`` or
+    ``scores.max()``, detached or not."""
+    while (
+        term.op in ("cast", "detach") or (term.op, term.value) == ("attr", "values") or _is_first_of_two(term)
+    ):
+        term = term.args[0]
+    if term.op not in ("amax", "max_along"):
+        return False
+    (given,), (dims, kept) = term.args, term.value
+    same = given is scores or (given.op == "detach" and given.args[0] is scores)
+    return same and (dims is None or (dims == (dim,) and kept))
+
+
+def _is_first_of_two(term: Term) -> bool:
+    """``x.max(1)[0]``, which are the largest numbers."""
+    return term.op == "index" and term.args[0].op == "max_along" and [a.number for a in term.args[1:]] == [0]
 
 
 def _one_hot(term: Term, sign: float) -> Loss | None:
@@ -115,7 +270,7 @@ def _one_hot(term: Term, sign: float) -> Loss | None:
         hot, smoothing = _smoothed(mask) or (without_casts(mask), None)
         found = _cross_entropy(logs, hot.args[0], smoothing, sign) if hot.op == "one_hot" else None
         if found is not None:
-            return replace(found, words=("one_hot", *(["smooth"] if smoothing else [])))
+            return replace(found, words=("one_hot", *(["smooth"] if smoothing else []), *found.words))
     return None
 
 
@@ -194,13 +349,24 @@ def _surprise_of(term: Term) -> tuple[Term, int] | None:
 def _less(scores: Term, whole: Term) -> tuple[Term, int] | None:
     """The scores and their dimension with the classes, if ``whole`` is what a softmax of them divides by."""
     found = _log_sum(whole)
-    return found[:2] if found is not None and found[0] is scores and found[2] else None
+    if found is None or found[0] is not scores or not found[2]:
+        return None
+    return _unshifted(scores, found[1]), found[1]
 
 
 def _log_sum(term: Term) -> tuple[Term, int, bool] | None:
     """``x`` of ``logsumexp(x)`` and ``x.exp().sum().log()``, the dimension (1 or -1) of the classes, and
-    whether that dimension stays."""
+    whether that dimension stays. The largest of ``x`` may be taken off before, and added after."""
     term = without_casts(term)
+    if term.op == "add":
+        for whole, largest in (term.args, term.args[::-1]):
+            found, column = _log_sum(whole), _column(largest)
+            scores = found[0] if found is not None else column
+            if found is None or scores.op != "sub" or scores.args[1] is not column:
+                continue
+            if _is_largest(column, scores.args[0], found[1]) and found[2] is (column is largest):
+                return scores.args[0], *found[1:]
+        return None
     if term.op == "log" and term.args[0].op == "sum" and term.args[0].args[0].op == "exp":
         summed = term.args[0]
         scores, (dims, kept) = summed.args[0].args[0], summed.value

@@ -80,7 +80,7 @@ def _formulas(
             assert found is not None
             rewrite = Rewrite(flow, step, node)
             consumed |= set(rewrite.removed)
-            lines = sorted({*_lines(rewrite), *_lines_of(flow, _helpers(rewrite, found))})
+            lines = sorted({*_lines(rewrite, found), *_lines_of(flow, _helpers(rewrite, found))})
             costs = tuple(context.costs((source.path, line) for line in lines))
             shares = tuple(_share(rewrite, cost) for cost in costs)
             formula = Formula(costs, shares, found, rewrite)
@@ -184,6 +184,9 @@ def _lines_of(flow: Flow, functions: list[cst.FunctionDef]) -> Iterator[int]:
             yield from _span(flow, statement)
 
 
-def _lines(rewrite: Rewrite) -> Iterator[int]:
-    for node in (rewrite.node, *(step.expression for step in rewrite.removed)):
+def _lines(rewrite: Rewrite, found: object) -> Iterator[int]:
+    # What the call is given is computed as before, also where its statement goes.
+    given = {part for term in getattr(found, "arguments", ()) for part in _terms(term)}
+    made = (step.expression for step in rewrite.removed if step.term not in given)
+    for node in (rewrite.node, *made):
         yield from _span(rewrite.flow, node)
