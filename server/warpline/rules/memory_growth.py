@@ -124,6 +124,8 @@ On a CPU, what nothing reads but for its newest entry:
 
 ```python
 #> device kind=cpu; memory growth_bytes_per_step=20971520 free_bytes=20000000000
+import collections
+
 class Recorder:
     def __init__(self, layer):
         self.outputs = []
@@ -142,7 +144,51 @@ for images in loader:
 
 ## Use instead
 
-`self.output = output.detach()`.
+```python
+import collections
+
+class Recorder:
+    def __init__(self, layer):
+        self.outputs = collections.deque(maxlen=1)
+        layer.register_forward_hook(self.save)
+
+    def save(self, layer, inputs, output):
+        self.outputs.append(output.detach())
+
+    def newest(self):
+        return self.outputs[-1]
+
+for images in loader:
+    scores = model(images)
+    match(scores, recorder.newest())
+```
+
+## Example
+
+The program reads the last few only:
+
+```python
+#> memory growth_bytes_per_step=52428800 peak_bytes=10000000000
+import collections
+
+recent = collections.deque()
+for images in loader:
+    features = model(images)  #> cost device_ms=20 kept_bytes=52428800 calls=1
+    recent.append(features)  #> found; cost calls=1
+print(torch.stack(list(recent)[-20:]).mean())
+```
+
+## Use instead
+
+```python
+import collections
+
+recent = collections.deque(maxlen=20)
+for images in loader:
+    features = model(images)
+    recent.append(features)
+print(torch.stack(list(recent)[-20:]).mean())
+```
 
 ## Near misses
 
@@ -177,7 +223,9 @@ for images in loader:
 
 ## Fix safety
 
-Safe: a clone has the same value. Otherwise display: only the author knows why the tensors are stored.
+Safe: a clone has the same value, and a `deque` with a largest length keeps all that the program reads
+(`list(kept)[-n:]`; unsafe where `n` is a name, as `[-0:]` is everything). Otherwise display: only the author
+knows why the tensors are stored.
 
 ## References
 
@@ -187,7 +235,7 @@ Safe: a clone has the same value. Otherwise display: only the author knows why t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import libcst as cst
@@ -209,6 +257,7 @@ from warpline.rulekit.keeping import (
     parts_kept,
 )
 from warpline.rulekit.memory import free_bytes, growth_bytes, never_reused
+from warpline.rulekit.newest import newest_read
 from warpline.rulekit.saving import leaving
 from warpline.syntax.source import is_method
 
@@ -245,6 +294,7 @@ class MemoryGrowth(Rule):
             return
         copied = shared[0] if number else parts[0][:2] if len(parts) == 1 else None
         place = copied[0].place(copied[1]) if copied is not None else _keeper(context) or cause
+        newest = newest_read(context) if copied is None else None
         evidence = {
             "growth": size("memory growth per step", growth),
             "kept": size(
@@ -264,19 +314,15 @@ class MemoryGrowth(Rule):
             text += "{kept} of it is allocated here and not freed."
         else:
             text += "this keeps what another line allocates, {kept} of it."
+        fixes: list[Callable[[], Fix]] = [partial(_clone, *copied)] if copied is not None else []
+        if newest is not None and newest.place == place:
+            text += f" Nothing reads more of `{newest.keeper}` than its newest entries."
+            fixes = [newest.shortened]
         free = free_bytes(context)
         if free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
             text += _FULL
-        yield context.draft(
-            place,
-            text,
-            evidence,
-            cause=cause,
-            cost_ms=None,
-            severity="warning",
-            fixes=[partial(_clone, *copied)] if copied is not None else [],
-        )
+        yield context.draft(place, text, evidence, cause=cause, cost_ms=None, severity="warning", fixes=fixes)
 
 
 def _whole(line: LineCost) -> str:
@@ -360,16 +406,20 @@ def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Dr
     """On a CPU, the only line that keeps what nothing reads. What is read later, as the scores of an
     evaluation, is wanted, and has no better place."""
     found = {source.place(value): keeper for source, value, keeper in kept_for_nothing(context)}
+    newest, few = newest_read(context), "the newest entry" if found else "its newest entries"
+    if not found and newest is not None:
+        found = {newest.place: newest.keeper}
     if len(found) != 1:
         return
     ((place, keeper),) = found.items()
+    fixes = [newest.shortened] if newest is not None and newest.place == place else []
     evidence = {
         "growth": size("memory growth per step", growth),
         "kept": size("kept per step", line.kept_bytes),
     }
     text = (
         f"Memory grows by {{growth}} a step; `{keeper}` keeps {{kept}} of it, and nothing reads more of it "
-        "than the newest entry."
+        f"than {few}."
     )
     free = free_bytes(context)
     if free > 0:
@@ -382,7 +432,7 @@ def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Dr
         cause=line.place,
         cost_ms=None,
         severity="warning",
-        fixes=["keep only the newest entry"],
+        fixes=[*fixes, "keep only the newest entry"],
     )
 
 
