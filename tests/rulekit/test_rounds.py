@@ -156,3 +156,70 @@ for i in range(len(sets)):
     )
     found = rounds(Context(example.profile, texts(example)))
     assert [one.source.line(one.loop) for one in found] == [2]
+
+
+MODULES = """\
+class Power(nn.Module):
+    def forward(self, row):
+        {work}
+        return self.inner(row)  #> cost step_ms=1 calls=20
+
+class Inner(nn.Module):
+    def forward(self, row):
+        return row.square()  #> cost step_ms=9 calls=20; op aten::square count=20 cpu_ms=9
+
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.stack([self.power({piece}) for row in {pieces}])  #> cost step_ms=1 calls=1; {took}
+
+    def other(self, x):
+        return x  #> cost calls=1
+"""
+UNBOUND = "op aten::unbind count=1 shapes=[[20,4]]"
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({}, [{4, 8, 12}]),
+        ({"pieces": "x.split(4)", "took": "op aten::split count=1 shapes=[[80,4]]"}, []),  # of batches
+        ({"work": "self.seen = row"}, []),
+        ({"work": "self.seen.append(row)"}, []),
+        ({"piece": "x"}, []),
+        ({"called": ((12, "Power.forward"), (4, "Inner.forward"), (15, "Power.forward"))}, []),
+        ({"called": ((12, "Power.forward"), (4, "Inner.forward"), (15, "Inner.forward"))}, []),
+    ],
+)
+def test_the_lines_of_a_module_that_each_round_calls_are_the_loop_s(
+    changed: dict[str, Any], found: list[set[int]]
+) -> None:
+    called = changed.pop("called", ((12, "Power.forward"), (4, "Inner.forward")))
+    parts = {"work": "row = row + 1", "piece": "row", "pieces": "x.unbind(0)", "took": UNBOUND, **changed}
+    example = read_example(MODULES.format(**parts))
+    inside = {4: "Power.forward", 8: "Inner.forward", 12: "Net.forward", 15: "Net.other"}
+    costs = tuple(
+        replace(
+            cost,
+            function=inside[cost.line],
+            called=tuple((FILE, name) for line, name in called if line == cost.line),
+        )
+        for cost in example.profile.lines
+    )
+    loops = rounds(Context(replace(example.profile, lines=costs), texts(example)))
+    assert [{cost.line for cost in one.costs} for one in loops] == found
+
+
+@pytest.mark.parametrize("size", [20, 70])
+def test_as_many_rounds_as_the_dimension_has_entries(size: int) -> None:
+    code = (
+        "def work(x):\n    return torch.stack([row * 2 for row in x.unbind(1)])  #> cost step_ms=9 calls=1\n"
+    )
+    example = read_example(code)
+    path = str(Path(recording.__file__).parent / "entries.py")
+    scope: dict[str, Any] = {"torch": torch}
+    exec(compile(example.text, path, "exec"), scope)
+    flow = recorded(lambda: scope["work"](torch.randn(4, size))).flow
+    flow = replace(flow, sites=tuple(replace(site, file=FILE) for site in flow.sites))
+    facts = replace(example.profile.facts, dataflow=flow)
+    (one,) = rounds(Context(replace(example.profile, facts=facts), texts(example)))
+    assert one.count == size

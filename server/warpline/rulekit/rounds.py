@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import function_of, is_forward
+from warpline.rulekit.calling import below, callers, function_of, is_forward
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.graph import whole_graph
+from warpline.rulekit.graph.graph import Graph, Node, whole_graph
 from warpline.rulekit.graph.repeated import repeated
-from warpline.rulekit.terms import descend
-from warpline.syntax.source import Source
+from warpline.rulekit.terms import descend, function_at
+from warpline.syntax.source import Source, is_method
 from warpline.wire.dataflow import MOST_IN_LIST
 
 Comprehension = cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp
@@ -26,12 +26,19 @@ Often = dict[tuple[str, int], dict[str, int]]  # by line: calls of each operator
 LEAST_ROUNDS = 8
 #: Operators that take a piece out of a tensor; those of the second line give all pieces at once.
 _PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::index_select"}
+_ONE = {"aten::select", "aten::unbind"}
 _LOOK_UPS = {"aten::index", "aten::index_select"}
 _PIECES = {"aten::unbind", "aten::split", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split"}
 _UNEVEN = "aten::split_with_sizes"
 #: What the gradient of a piece is made of: zeros for the whole tensor, the piece's own gradient copied into
 #: them, and the sum over the pieces.
 _WHOLE_GRADIENT = {"aten::fill_", "aten::zero_", "aten::copy_", "aten::add_", "aten::add"}
+
+#: What a function may not do that works on all pieces at once: it would be done once, or with no tensor.
+EFFECTS = (
+    cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.NamedExpr, cst.Import, cst.ImportFrom,
+    cst.Try,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,8 @@ def rounds(context: Context) -> Iterator[Rounds]:
     for cost in context.profile.lines:
         most = max(_often(cost, recorded).values(), default=0.0)
         taken = _taken(context, cost.place)
-        if max([most, taken, *(line.calls for line in _called(context, cost))]) < LEAST_ROUNDS:
+        inside = (line.calls for line in context.profile.lines if function_of(line) in cost.called)
+        if max([most, taken, *inside]) < LEAST_ROUNDS:
             continue
         source = context.source(cost.file)
         loop = _around(source, cost.line)
@@ -74,6 +82,8 @@ def rounds(context: Context) -> Iterator[Rounds]:
         ]
         given = [one for one in costs if _hands_over(source, loop, one.line)]
         called = dict.fromkeys(line for one in given for line in _called(context, one))
+        if _takes_one_each(costs, recorded) and _keeps_names_only(loop):
+            called |= dict.fromkeys(line for one in given for line in _modules(context, one))
         costs += [line for line in called if line not in costs]
         count, whole = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded), False
         count = max(count, taken)
@@ -91,12 +101,57 @@ def _called(context: Context, cost: LineCost) -> list[LineCost]:
     return [line for line in context.profile.lines if own and function_of(line) in own]
 
 
+def leaves_torch(node: cst.CSTNode) -> bool:
+    """Whether something in ``node`` leaves torch."""
+    return any(is_method(call, "numpy", "item", "tolist") for call in descend(node, cst.Call))
+
+
+def _takes_one_each(costs: list[LineCost], recorded: Often) -> bool:
+    """Whether each round of these lines takes one entry of a dimension, and no batch of them."""
+    return any(_ONE & _often(one, recorded).keys() for one in costs)
+
+
+def _keeps_names_only(loop: Loop) -> bool:
+    """Whether a loop stores nothing but in names of its function, where a module would read it again."""
+    targets = (item.target for item in descend(_body(loop), cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
+    return all(isinstance(target, cst.Name) for target in targets)
+
+
+def _modules(context: Context, cost: LineCost) -> list[LineCost]:
+    """Lines of the ``forward`` methods that this line calls and no other does, with those below them; none
+    where one of those does more than compute, as with a state of its own."""
+    found: dict[LineCost, None] = {}
+    for function in filter(is_forward, cost.called):
+        own = [line for line in context.profile.lines if function_of(line) == function]
+        lines = dict.fromkeys(one for line in own for one in below(context, line))
+        known = {cost, *lines}
+        inside = {function_of(line) for line in lines} | {one for line in lines for one in line.called}
+        bodies = {function_at(context.source(line.file), line.line) for line in lines}
+        alone = all(caller in known for one in inside for caller in callers(context, one))
+        if alone and not any(body is None or does_more(body) for body in bodies):
+            found |= lines
+    return [*found]
+
+
+def does_more(function: cst.FunctionDef) -> bool:
+    """Whether a function does more than compute its result."""
+    stores = [item.target for item in descend(function.body, cst.AssignTarget, cst.AugAssign, cst.AnnAssign)]
+    drops = [item.value for item in descend(function.body, cst.Expr)]
+    return (
+        any(descend(function, *EFFECTS))
+        or leaves_torch(function)
+        or any(isinstance(target, (cst.Attribute, cst.Subscript)) for target in stores)
+        or not all(isinstance(value, (cst.SimpleString, cst.ConcatenatedString)) for value in drops)
+    )
+
+
 def _hands_over(source: Source, loop: Loop, line: int) -> bool:
     """Whether a call on the line is given something of this round."""
     names = _names(_target(loop))
     return any(
         name.value in names
         for call in source.calls(line)
+        if source.inside(call, loop)
         for arg in call.args
         for name in source.nodes(cst.Name, within=arg)
     )
@@ -155,11 +210,25 @@ def _taken(context: Context, place: tuple[str, int]) -> float:
     for node in nodes:
         often[node.site, node.name] += 1
         if graph is not None and f"aten::{node.name}" in _PIECES and len(node.outputs) >= LEAST_ROUNDS:
-            read[node.site] += sum(value in graph.consumers for value in node.outputs)
+            used = sum(value in graph.consumers for value in node.outputs)
+            # So many pieces have numbers.
+            one_each = used == MOST_IN_LIST and node.name == "unbind"
+            read[node.site] += entries(graph, node) if one_each else used
     found = max(read.values(), default=0)
-    # So many pieces have numbers. An instruction of a round runs once for each of them, or more.
+    # An instruction of a round runs once for each of the pieces, or more.
     more = (one for one in often.values() if one > found)
-    return float(min(more, default=found) if found >= MOST_IN_LIST else found)
+    return float(min(more, default=found) if found == MOST_IN_LIST else found)
+
+
+def dim_of(graph: Graph, node: Node) -> int:
+    """The dimension that a ``select`` or an ``unbind`` takes entries of."""
+    dim = node.argument(1, "dim", 0)
+    return int(dim) % max(1, len(graph.shape(node.inputs[0])))
+
+
+def entries(graph: Graph, node: Node) -> int:
+    """How many entries that dimension has."""
+    return graph.shape(node.inputs[0])[dim_of(graph, node)]
 
 
 def _around(source: Source, line: int) -> Loop | None:

@@ -14,17 +14,12 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph.constants import RANDOM
 from warpline.rulekit.graph.graph import Graph, Node, whole_graph
 from warpline.rulekit.own_gradients import own_gradient
-from warpline.rulekit.rounds import Comprehension, Rounds
+from warpline.rulekit.rounds import EFFECTS, Comprehension, Rounds, dim_of, does_more, entries, leaves_torch
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
 
 _BY_HAND = "call the function with the whole tensor, or use `torch.vmap`"
-#: What a function may not do that works on all pieces at once: it would be done once, or with no tensor.
-_EFFECTS = (
-    cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.NamedExpr, cst.Import, cst.ImportFrom,
-    cst.Try,
-)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -162,28 +157,21 @@ def _index(one: _Round, target: cst.BaseExpression, taken: cst.BaseExpression, *
             for node in nodes:
                 numbers.setdefault(node.inputs[0], []).append(node.arguments[2])
             first = {node.inputs[0]: node for node in reversed(nodes)}
-            whole = all(sorted(numbers[at]) == [*range(_size(one, node))] for at, node in first.items())
+            whole = all(
+                sorted(numbers[at]) == [*range(entries(one.graph, node))] for at, node in first.items()
+            )
             _give(one, parameter, base, [first[at] for at in numbers] if whole else [])
             one.replaced[piece] = parameter
 
 
 def _give(one: _Round, name: str, tensor: str, nodes: list[Node]) -> None:
     """A parameter, if the record shows that its pieces are all of a tensor's along one dimension."""
-    dims = {_dim(one, node) for node in nodes}
-    given = (tensor, min(dims, default=0), [_size(one, node) for node in nodes])
+    dims = {dim_of(one.graph, node) for node in nodes}
+    given = (tensor, min(dims, default=0), [entries(one.graph, node) for node in nodes])
     others = [sizes for _, _, sizes in one.given.values()]
     if len(dims) != 1 or any(sizes != given[2] for sizes in others) or one.given.get(name, given) != given:
         raise Refused("the loop may not run over the whole of a dimension")
     one.given[name] = given
-
-
-def _dim(one: _Round, node: Node) -> int:
-    dim = node.argument(1, "dim", 0)
-    return int(dim) % max(1, len(one.graph.shape(node.inputs[0])))
-
-
-def _size(one: _Round, node: Node) -> int:
-    return one.graph.shape(node.inputs[0])[_dim(one, node)]
 
 
 # -- what a round does --------------------------------------------------------------------------
@@ -204,7 +192,7 @@ def _refuse_effects(context: Context, found: Rounds, graph: Graph) -> None:
             if function is not None:
                 called[function] = context.source(line.file)
     for function, file in called.items():
-        if own_gradient(file, function) is not None or _does_more(function):
+        if own_gradient(file, function) is not None or does_more(function):
             raise Refused(f"`{function.name.value}` does more than compute its result")
     ran = {node.name for node in graph.nodes if graph.place(node) in lines}
     if ran & RANDOM:
@@ -213,24 +201,8 @@ def _refuse_effects(context: Context, found: Rounds, graph: Graph) -> None:
         raise Refused(
             "autocast changes the types of what an iteration computes: work on the whole tensor by hand"
         )
-    if any(descend(found.loop, *_EFFECTS)) or _leaves_torch(found.loop):
+    if any(descend(found.loop, *EFFECTS)) or leaves_torch(found.loop):
         raise Refused("an iteration does more than compute its result")
-
-
-def _leaves_torch(node: cst.CSTNode) -> bool:
-    """Whether something in ``node`` leaves torch."""
-    return any(is_method(call, "numpy", "item", "tolist") for call in descend(node, cst.Call))
-
-
-def _does_more(function: cst.FunctionDef) -> bool:
-    stores = [item.target for item in descend(function.body, cst.AssignTarget, cst.AugAssign, cst.AnnAssign)]
-    drops = [item.value for item in descend(function.body, cst.Expr)]
-    return (
-        any(descend(function, *_EFFECTS))
-        or _leaves_torch(function)
-        or any(isinstance(target, (cst.Attribute, cst.Subscript)) for target in stores)
-        or not all(isinstance(value, (cst.SimpleString, cst.ConcatenatedString)) for value in drops)
-    )
 
 
 def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:

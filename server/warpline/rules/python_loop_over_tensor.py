@@ -5,7 +5,8 @@
 Finds costly loops and comprehensions that iterate over a tensor, or index it, and launch many small
 operations; also loops that do the same to the same tensors with another number in each iteration
 (`labels == k` for each `k`), without layers and without needing the previous result; and loops that call a
-recurrent cell (`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell`) for each time of a sequence. If each iteration does
+recurrent cell (`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell`) for each time of a sequence. What functions of
+yours, and modules without a state of their own, do in a round is part of the loop. If each iteration does
 the same to its own slice and the results are stacked, the fix calls the work of an iteration by `torch.vmap`,
 which does it for all slices at once. Otherwise the finding says why not.
 
