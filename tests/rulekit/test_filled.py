@@ -34,6 +34,15 @@ def split(net):
 
 AdamW(split(net))
 """,
+    "by a function, and given a name": """\
+class Trainer:
+    def split(self):
+        return [dict(params=p, lr=rate(name)) for name, p in self.net.named_parameters()]  # here
+
+    def run(self):
+        groups = self.split()
+        AdamW(groups)
+""",
     "by a generator": """\
 def split(net):
     for layer in net.layers:

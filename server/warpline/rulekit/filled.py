@@ -15,8 +15,14 @@ def maker_of(source: Source, call: cst.Call, name: str) -> cst.CSTNode:
     given = source.argument(call, name, 0)
     if given is None:
         return call
-    made: cst.CSTNode = given.value
-    within: cst.CSTNode = source.enclosing(call, cst.FunctionDef) or source.module
+    within = source.enclosing(call, cst.FunctionDef) or source.module
+    return _maker(source, given.value, within) or call
+
+
+def _maker(
+    source: Source, made: cst.BaseExpression, within: cst.CSTNode, depth: int = 3
+) -> cst.CSTNode | None:
+    """The same of the list ``made``, an expression in the function ``within``; None for none."""
     if isinstance(made, cst.Call):  # of a function that returns the list
         called = source.name(made.func).rpartition(".")[2]
         functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == called]
@@ -24,14 +30,17 @@ def maker_of(source: Source, call: cst.Call, name: str) -> cst.CSTNode:
         yielded = [one for each in functions for one in source.nodes(cst.Yield, within=each)]
         if len(functions) == len(yielded) == 1:  # of a generator
             return yielded[0]
-        if len(functions) != 1 or not returned or returned[-1].value is None:
-            return call
-        within, made = functions[0], returned[-1].value
+        back = returned[-1].value if len(functions) == 1 and returned else None
+        return _maker(source, back, functions[0], depth - 1) if back is not None and depth else None
     if not isinstance(made, cst.Name):
         return made
     added = [one for one in source.nodes(cst.Call, within=within) if _adds_to(one, made.value)]
+    filling = next((one for one in added if source.loops(one)), None)
     assigned = source.assigned(made.value, within=within)
-    return next((one for one in added if source.loops(one)), assigned[-1] if assigned else call)
+    if filling is not None or not assigned:
+        return filling
+    deeper = _maker(source, assigned[-1], within, depth) if isinstance(assigned[-1], cst.Call) else None
+    return deeper or assigned[-1]
 
 
 def _adds_to(call: cst.Call, name: str) -> bool:

@@ -2,132 +2,294 @@
 
 from __future__ import annotations
 
+import builtins
+
 import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
+from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, Statement, is_method
 
-#: What tells one group from another by its number.
+#: What tells one group from another by its number, or may.
 _BY_NUMBER = {
     "param_groups", "add_param_group", "LambdaLR", "MultiplicativeLR", "OneCycleLR", "CyclicLR",
-    "load_state_dict",
+    "get_last_lr", "load_state_dict",
 }  # fmt: skip
 _BY_HAND = "the code that makes a group for each parameter was not found"
+#: Through how many names and functions the groups are followed to their optimizer.
+_DEPTH = 4
+#: What may be around a comprehension that is computed before its statement.
+_AROUND = (cst.Arg, cst.Call, cst.Assign, cst.Return, cst.Expr)
 
 
 def same_settings_together(context: Context, place: tuple[str, int]) -> Fix:
-    """One group for each set of settings, where the line appends or yields one for each parameter. Raises
-    Refused."""
+    """One group for each set of settings, where the line makes one for each parameter: it appends or yields
+    them in a loop, or has a comprehension. Raises Refused."""
     source = context.source(place[0])
     statement = source.statement_at(place[1])
+    if statement is None:
+        raise Refused(_BY_HAND)
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
     call = small.value if isinstance(small, cst.Expr) else None
-    if statement is None or not source.loops(statement):
-        raise Refused(_BY_HAND)
-    edits, taken = Edits(source), {name.value for name in source.nodes(cst.Name)}
-    made: cst.CSTNode | None = None
-    groups = ""
-    if isinstance(call, cst.Yield):
-        made, groups = call.value, _free(taken, "groups", "settled", "sorted_groups")
-        _only_called(source, statement)
-        loop = source.loops(statement)[-1]
-        edits.insert_before(loop, f"{groups} = []")
-        edits.insert_after(loop, f"yield from {groups}")
-    elif isinstance(call, cst.Call) and is_method(call, "append") and len(call.args) == 1:
-        held = call.func.value if isinstance(call.func, cst.Attribute) else None
+    loops = source.loops(statement)
+    edits = Edits(source)
+    if loops and isinstance(call, cst.Yield) and isinstance(call.value, cst.BaseExpression):
+        groups = _free(source, "groups", "settled", "sorted_groups")
+        _only_yield(context, source, statement)
+        edits.insert_before(loops[-1], f"{groups} = []")
+        edits.insert_after(loops[-1], f"yield from {groups}")
+        code = _lists(source, call.value, call.value)
+        edits.replace_statement(statement, _merged(source, groups, code))
+    elif loops and isinstance(call, cst.Call) and is_method(call, "append") and len(call.args) == 1:
+        held, made = call.func.value if isinstance(call.func, cst.Attribute) else None, call.args[0].value
         if not isinstance(held, cst.Name):
             raise Refused(_BY_HAND)
-        made, groups = call.args[0].value, held.value
-        _only_passed_on(source, held, statement)
-    if not isinstance(made, cst.Dict):
-        raise Refused(_BY_HAND)
-    parameter, settings = _entries(source, made)
-    for other in context.sources():
-        for name in other.nodes(cst.Name):
-            if name.value in _BY_NUMBER:
-                raise Refused(f"`{name.value}` may tell its groups apart by their numbers")
-    kept, one = _free(taken, "settings", "options", "same"), _free(taken, "group", "other", "present")
-    step = source.module.default_indent
-    edits.replace_statement(
-        statement,
-        f"{kept} = {{{', '.join(settings)}}}\n"
-        f"for {one} in {groups}:\n"
-        f"{step}if {{key: {one}[key] for key in {kept}}} == {kept}:\n"
-        f'{step * 2}{one}["params"].append({parameter})\n'
-        f"{step * 2}break\n"
-        "else:\n"
-        f'{step}{groups}.append({{"params": [{parameter}], **{kept}}})',
-    )
+        _only_filled(context, source, held, loops[-1])
+        edits.replace_statement(statement, _merged(source, held.value, _lists(source, made, made)))
+    else:
+        _comprehension(context, source, statement, edits, place[1])
+    _not_by_number(context)
     return edits.fix("Put parameters with the same settings into one group", "unsafe")
 
 
-def _only_called(source: Source, statement: cst.CSTNode) -> None:
-    """Raises Refused where the generator yields elsewhere, too, or is called more than once."""
-    function = source.enclosing(statement, cst.FunctionDef)
-    named = [
-        one for one in source.nodes(cst.Name) if function is not None and one.value == function.name.value
-    ]
-    yields = source.nodes(cst.Yield, within=function)
-    if function is None or len(named) != 2 or len(yields) != 1 or source.nodes(cst.Return, within=function):
+def _comprehension(context: Context, source: Source, statement: Statement, edits: Edits, line: int) -> None:
+    """Takes the groups of a comprehension one after the other, before the statement. Raises Refused."""
+    found = [one for one in source.at(line, cst.ListComp, cst.GeneratorExp) if source.line(one) == line]
+    made = next(iter(found), None)
+    if made is None or source.statement(made) is not statement:
         raise Refused(_BY_HAND)
+    _only_passed_on(context, source, made)
+    around = list(source.ancestors(made))
+    if not all(isinstance(one, _AROUND) for one in around[: around.index(statement)]):
+        raise Refused(_BY_HAND)
+    code = _lists(source, made, made.elt)
+    if isinstance(made, cst.GeneratorExp):
+        code = f"[{code}]"
+    above = around[0]
+    target = above.targets[0].target if isinstance(above, cst.Assign) else None
+    named = isinstance(target, cst.Name)
+    groups = source.code(target) if named and target is not None else _free(source, "groups", "settled")
+    group, merged = _names(source)[0], _merged(source, groups)
+    block = f"{groups} = []\nfor {group} in {code}:\n" + "".join(
+        f"{source.module.default_indent}{one}\n" for one in merged.splitlines()
+    )
+    if named:
+        edits.replace_statement(statement, block)
+    else:
+        edits.insert_before(statement, block)
+        edits.replace(made, groups)
+
+
+def _names(source: Source) -> tuple[str, str]:
+    return _free(source, "group", "single", "made"), _free(source, "other", "present", "kept")
+
+
+def _merged(source: Source, groups: str, code: str | None = None) -> str:
+    """Statements that add a group's parameters to those of ``groups`` with the same settings, else itself.
+    ``code`` makes the group."""
+    group, other = _names(source)
+    step = source.module.default_indent
+    return (f"{group} = {code}\n" if code is not None else "") + (
+        f"for {other} in {groups}:\n"
+        f'{step}if {other} == {{**{group}, "params": {other}["params"]}}:\n'
+        f'{step * 2}{other}["params"] += {group}["params"]\n'
+        f"{step * 2}break\n"
+        "else:\n"
+        f"{step}{groups}.append({group})"
+    )
+
+
+def _lists(source: Source, outer: cst.BaseExpression, group: cst.BaseExpression) -> str:
+    """The code of ``outer``, in which ``group`` has a list of parameters. Raises Refused where that is not
+    known."""
+    entries: dict[str, cst.BaseExpression] = {}
+    if isinstance(group, cst.Dict):
+        for element in group.elements:
+            key = source.literal(element.key) if isinstance(element, cst.DictElement) else "**"
+            entries[str(key)] = element.value
+    elif isinstance(group, cst.Call) and source.name(group.func) == "dict":
+        for arg in group.args:
+            entries[arg.keyword.value if arg.keyword is not None else "**"] = arg.value
+    value = entries.pop("params", None)
+    bare = isinstance(value, cst.Name) and _is_parameter(source, value)
+    if not entries or value is None or not (bare or isinstance(value, (cst.List, cst.ListComp))):
+        raise Refused(_BY_HAND)
+    if any("\n" in source.code(one) for one in source.nodes(cst.SimpleString, within=outer)):
+        raise Refused(_BY_HAND)  # a text of several lines would be moved
+    (start, end), (first, last) = source.span(outer), source.span(value)
+    code = source.code(value)
+    code = source.slice(start, first) + (f"[{code}]" if bare else code) + source.slice(last, end)
+    # The code gets the indentation of the statement.
+    indentation = source.indentation(source.line(source.statement(outer) or outer))
+    return "\n".join(line.removeprefix(indentation) for line in code.splitlines())
 
 
 def _is_parameter(source: Source, name: cst.Name) -> bool:
     """Whether the loop around it is over a module's parameters, and gives it one of them."""
-    for loop in source.loops(name):
-        if isinstance(loop, cst.For):
-            pair = isinstance(loop.target, cst.Tuple)
-            last = loop.target.elements[-1].value if isinstance(loop.target, cst.Tuple) else loop.target
-            if isinstance(last, cst.Name) and last.value == name.value:
-                return is_method(loop.iter, "named_parameters" if pair else "parameters")
+    inner = source.enclosing(name, cst.ListComp, cst.GeneratorExp)
+    turns: list[cst.For | cst.CompFor] = [
+        *(descend(inner.for_in, cst.CompFor) if inner is not None else ()),
+        *(one for one in source.loops(name) if isinstance(one, cst.For)),
+    ]
+    for loop in turns:
+        pair = isinstance(loop.target, cst.Tuple)
+        last = loop.target.elements[-1].value if isinstance(loop.target, cst.Tuple) else loop.target
+        if isinstance(last, cst.Name) and last.value == name.value:
+            return is_method(loop.iter, "named_parameters" if pair else "parameters")
     return False
 
 
-def _entries(source: Source, made: cst.Dict) -> tuple[str, list[str]]:
-    """The one parameter of a group, and its other entries as they are written. Raises Refused."""
-    parameter, settings = None, []
-    for element in made.elements:
-        key = source.literal(element.key) if isinstance(element, cst.DictElement) else None
-        if not isinstance(element, cst.DictElement) or not isinstance(key, str):
-            raise Refused(_BY_HAND)
-        if key == "params":
-            value = element.value
-            one: cst.BaseExpression | None = value
-            if isinstance(value, cst.List):
-                one = value.elements[0].value if len(value.elements) == 1 else None
-            elif not isinstance(value, cst.Name) or not _is_parameter(source, value):
-                one = None
-            parameter = source.code(one) if isinstance(one, cst.Name) else None
-        else:
-            settings.append(f"{source.code(element.key)}: {source.code(element.value)}")
-    if parameter is None or not settings or "#" in source.code(made):
+# -- what else reads the groups ------------------------------------------------------------------
+
+
+def _only_yield(context: Context, source: Source, statement: Statement) -> None:
+    """Raises Refused where the generator gives something else, too, or not only to optimizers."""
+    function = source.enclosing(statement, cst.FunctionDef)
+    others = source.nodes(cst.Return, within=function)
+    if function is None or others or len(source.nodes(cst.Yield, within=function)) != 1:
         raise Refused(_BY_HAND)
-    return parameter, settings
+    _only_called(context, source, function, _DEPTH)
 
 
-def _only_passed_on(source: Source, groups: cst.Name, statement: cst.CSTNode) -> None:
-    """Raises Refused where something else than the optimizer may read the list, or what is in it."""
-    function = source.enclosing(statement, cst.FunctionDef) or source.module
+def _only_filled(context: Context, source: Source, held: cst.Name, loop: cst.CSTNode) -> None:
+    """Raises Refused where the list ``held`` is not empty before ``loop``, or is not only for optimizers."""
     read = []
-    for name in source.nodes(cst.Name, within=function):
-        if name.value != groups.value or name is groups or not source.is_value(name):
-            continue
+    for name in _same(source, held):
         above = source.parent(name)
         outer = source.parent(above) if above is not None else None
         if isinstance(above, cst.AssignTarget) and isinstance(outer, cst.Assign):
-            if source.code(outer.value) != "[]" or source.inside(outer, source.loops(statement)[-1]):
+            if source.code(outer.value) != "[]" or source.inside(outer, loop):
                 raise Refused(_BY_HAND)
-        elif isinstance(above, (cst.Return, cst.Arg)):
-            read.append(name)
         else:
-            raise Refused(f"`{groups.value}` is read elsewhere, too")
+            read.append(name)
     if len(read) != 1:
-        raise Refused(f"`{groups.value}` is read elsewhere, too")
+        raise _elsewhere(held.value)
+    _only_passed_on(context, source, read[0])
 
 
-def _free(taken: set[str], *names: str) -> str:
+def _only_passed_on(context: Context, source: Source, node: cst.CSTNode, depth: int = _DEPTH) -> None:
+    """Raises Refused where something else than optimizers may read the list that ``node`` is."""
+    above = source.parent(node)
+    function = source.enclosing(node, cst.FunctionDef)
+    if isinstance(above, cst.Arg) and _makes_optimizer(context, source, source.parent(above)):
+        return
+    if isinstance(above, cst.Return) and function is not None and depth:
+        _only_called(context, source, function, depth - 1)
+        return
+    target = above.targets[0].target if isinstance(above, cst.Assign) and len(above.targets) == 1 else None
+    if isinstance(target, cst.Name) and depth:
+        others = _same(source, target)
+        if len(others) != 1:
+            raise _elsewhere(target.value)
+        _only_passed_on(context, source, others[0], depth - 1)
+        return
+    raise _elsewhere(source.code(node).partition("\n")[0])
+
+
+def _only_called(context: Context, source: Source, function: cst.FunctionDef, depth: int) -> None:
+    """Raises Refused where what ``function`` gives is not only for optimizers of its file."""
+    name = function.name.value
+    for other in context.sources():
+        for one in other.nodes(cst.Name):
+            if one.value != name or one is function.name:
+                continue
+            called = other.parent(one)
+            called = called if isinstance(called, cst.Attribute) else one
+            call = other.parent(called)
+            if other is not source or not isinstance(call, cst.Call) or call.func is not called:
+                raise _elsewhere(name)
+            _only_passed_on(context, source, call, depth)
+
+
+def _same(source: Source, name: cst.Name) -> list[cst.Name]:
+    """Where else the function, or the file, has the name of a value."""
+    scope = source.enclosing(name, cst.FunctionDef) or source.module
+    found = source.nodes(cst.Name, within=scope)
+    return [one for one in found if one.value == name.value and one is not name and source.is_value(one)]
+
+
+def _makes_optimizer(context: Context, source: Source, call: cst.CSTNode | None) -> bool:
+    """Whether an optimizer was made while the call ran, and the call is none of Python's own, as `zip`."""
+    if not isinstance(call, cst.Call) or hasattr(builtins, source.name(call.func)):
+        return False
+    (first, _), (last, _) = source.span(call)
+    places = {
+        (place.file, place.line) for site in context.sites("optimizer") for place in (site, *site.frames)
+    }
+    return any(file == source.path and first <= line <= last for file, line in places)
+
+
+def _elsewhere(code: str) -> Refused:
+    return Refused(f"`{code}` may be read elsewhere, too")
+
+
+def _not_by_number(context: Context) -> None:
+    """Raises Refused where the files may distinguish groups by their numbers."""
+    for source in context.sources():
+        for name in source.nodes(cst.Name):
+            if name.value in _BY_NUMBER and not _same_for_all(source, name):
+                raise Refused(f"`{name.value}` may distinguish its groups by their numbers")
+
+
+def _same_for_all(source: Source, name: cst.Name) -> bool:
+    """Whether groups with the same settings are the same there: it is an import, reads a setting of the
+    first group, which stays the first, gives all groups one function, or sets each by its own settings."""
+    if source.enclosing(name, cst.ImportFrom) is not None:
+        return True
+    node = source.parent(name) if isinstance(source.parent(name), cst.Attribute) else name
+    above = source.parent(node) if node is not None else None
+    if name.value in ("LambdaLR", "MultiplicativeLR") and isinstance(above, cst.Call):
+        given = source.argument(above, "lr_lambda", 1)
+        defined = {one.name.value for one in source.nodes(cst.FunctionDef)}
+        return given is not None and (
+            isinstance(given.value, cst.Lambda) or source.code(given.value) in defined
+        )
+    if name.value == "get_last_lr":
+        return source.code(source.parent(above or name) or name).endswith("get_last_lr()[0]")
+    if name.value != "param_groups":
+        return False
+    if isinstance(above, cst.Subscript):
+        outer = source.parent(above)
+        stored = isinstance(source.parent(outer or above), (cst.AssignTarget, cst.AugAssign))
+        return source.code(above).endswith("param_groups[0]") and _is_setting(source, outer) and not stored
+    return isinstance(above, cst.For) and above.iter is node and _sets_settings(source, above)
+
+
+def _is_setting(source: Source, node: cst.CSTNode | None) -> bool:
+    """Whether it is a group's entry by a literal key, and not the parameters."""
+    if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+        return False
+    key = source.literal(node.slice[0])
+    return isinstance(key, str) and key != "params"
+
+
+def _sets_settings(source: Source, loop: cst.For) -> bool:
+    """Whether the loop only assigns to settings of its group what follows from its settings and from values
+    that are the same for all: it calls nothing that may be different each time."""
+    lines = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
+    smalls = [small for line in lines for small in getattr(line, "body", ())]
+    if not smalls or not isinstance(loop.target, cst.Name):
+        return False
+    for small in smalls:
+        assign = isinstance(small, cst.Assign) and len(small.targets) == 1
+        if not assign and not isinstance(small, cst.AugAssign):
+            return False
+        target = small.targets[0].target if isinstance(small, cst.Assign) else small.target
+        if not _is_setting(source, target):
+            return False
+        if not all(source.name(one.func) in _PURE for one in source.nodes(cst.Call, within=small)):
+            return False
+    uses = [one for one in source.nodes(cst.Name, within=loop.body) if one.value == loop.target.value]
+    return all(_is_setting(source, source.parent(one)) for one in uses)
+
+
+_PURE = ("min", "max", "abs", "float", "math.cos", "math.sin", "math.exp", "math.sqrt", "math.pow")
+
+
+def _free(source: Source, *names: str) -> str:
+    taken = {name.value for name in source.nodes(cst.Name)}
     found = next((name for name in names if name not in taken), None)
     if found is None:
         raise Refused("there is no free name for what the groups have in common")

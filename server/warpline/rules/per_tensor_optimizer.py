@@ -73,13 +73,13 @@ import torch
 def configure(net, decay):
     groups = []
     for name, p in net.named_parameters():
-        settings = {"weight_decay": decay if p.ndim > 1 else 0.0}
-        for group in groups:
-            if {key: group[key] for key in settings} == settings:
-                group["params"].append(p)
+        group = {"params": [p], "weight_decay": decay if p.ndim > 1 else 0.0}
+        for other in groups:
+            if other == {**group, "params": other["params"]}:
+                other["params"] += group["params"]
                 break
         else:
-            groups.append({"params": [p], **settings})
+            groups.append(group)
     return torch.optim.AdamW(groups, fused=True)
 
 optimizer = configure(net, 0.01)
@@ -97,10 +97,10 @@ The same on a CPU:
 #> device kind=cpu
 import torch
 
-def groups(net, lr):
+def rated(net, lr):
     return [dict(params=p, lr=lr if p.ndim > 1 else lr / 10) for p in net.parameters()]  #> found
 
-optimizer = torch.optim.AdamW(groups(net, 1e-3), fused=True)
+optimizer = torch.optim.AdamW(rated(net, 1e-3), fused=True)
 #^ site optimizer type=AdamW fused=true parameters=200 groups=200
 for batch in loader:
     loss = model(batch)  #> cost device_ms=20
@@ -110,7 +110,26 @@ for batch in loader:
 
 ## Use instead
 
-Two groups: `[{"params": large, "lr": lr}, {"params": small, "lr": lr / 10}]`.
+```python
+import torch
+
+def rated(net, lr):
+    groups = []
+    for group in [dict(params=[p], lr=lr if p.ndim > 1 else lr / 10) for p in net.parameters()]:
+        for other in groups:
+            if other == {**group, "params": other["params"]}:
+                other["params"] += group["params"]
+                break
+        else:
+            groups.append(group)
+    return groups
+
+optimizer = torch.optim.AdamW(rated(net, 1e-3), fused=True)
+for batch in loader:
+    loss = model(batch)
+    loss.backward()
+    optimizer.step()
+```
 
 ## Example
 
@@ -233,8 +252,9 @@ optimizer.step()  #> cost step_ms=0.1 device_ms=0.1 launches=4; use optimizer
 
 Unsafe: the same update, rounded in another order (about 1e-7 of the value per step). Saved optimizer
 states stay readable. A gradient scaler may pass its scale to the fused form. Fewer groups give the same
-numbers, but states that were saved with more do not fit; where the script reads `param_groups`, no edit is
-offered for them.
+numbers, but states that were saved with more do not fit. No edit is offered where the script may
+distinguish groups by their numbers, as with `zip(optimizer.param_groups, rates)`. A loop that sets each group
+by its own settings, as `group["lr"] *= 0.9`, may stay.
 
 ## References
 
