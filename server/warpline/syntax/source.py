@@ -246,7 +246,7 @@ class Source:
     def constant(self, name: str) -> cst.BaseExpression | None:
         """What the file gives ``name``, if it does so once, outside functions and loops, and in no other way
         than by assignments, as ``A = 1`` or ``A, B = 1, 2``."""
-        bound = [one for one in self.nodes(cst.Name) if one.value == name and self._binds(one)]
+        bound = [one for one in self.nodes(cst.Name) if one.value == name and self.binds(one)]
         if len(bound) != 1 or self.enclosing(bound[0], cst.FunctionDef, cst.ClassDef, cst.For, cst.While):
             return None
         assign = self.enclosing(bound[0], cst.Assign)
@@ -262,7 +262,7 @@ class Source:
         plain = all(isinstance(one, cst.Element) for one in (*target.elements, *value.elements))
         return given[0] if plain and given else None
 
-    def _binds(self, name: cst.Name) -> bool:
+    def binds(self, name: cst.Name) -> bool:
         """Whether a name is given something there, or said to be the file's inside a function."""
         above: cst.CSTNode | None = name
         while isinstance(above, (cst.Name, cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
