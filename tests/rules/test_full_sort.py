@@ -30,6 +30,9 @@ class Near:
     def order(self, x):
         return x.argsort(-1)
 
+    def ranked(self, x):
+        return torch.sort(x, dim=-1)
+
     def near(self, x):
         return self.order(x)[..., 1:self.k + 1]
 
@@ -139,6 +142,60 @@ def test_the_number_is_taken_from_the_caller_of_the_same_object(tmp_path: Path) 
     text, after, _ = edited(tmp_path, "pass", "Near(3).near(table)")
     assert "return x.topk(min(self.k + 1, x.shape[-1]), largest=False).indices" in after
     assert torch.equal(run(text), run(after))
+
+
+OWN = "values, at = self.ranked(x)\nreturn values.narrow(1, 0, self.k), at.narrow(1, 0, self.k)"
+PASSED = "best = self.ranked(x)\nreturn best.values[:, :k + 1]"
+NESTED = """\
+def places(v):
+    ordered, at = v.sort(-1, True)
+    return at
+def twice(v):
+    return places(v)
+return twice(x)[:, :k]
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "sort", "call"),
+    [
+        (OWN, "return torch.topk(x, self.k, largest=False)", "self.ranked(x)"),
+        (PASSED, "torch.topk(x, min(count, x.shape[-1]), largest=False)", "self.ranked(x, count=k + 1)"),
+        (PASSED.replace("k + 1", "4"), "torch.topk(x, min(4, x.shape[-1]), largest=False)", "self.ranked(x)"),
+        (NESTED.replace("twice(x)", "places(x)").replace("return places(v)", "return v"),
+         "ordered, at = v.topk(min(count, v.shape[-1]))", "return places(x, count=k)[:, :k]"),
+    ],
+)  # fmt: skip
+def test_the_only_caller_reads_parts_of_what_a_function_returns(
+    tmp_path: Path, body: str, sort: str, call: str
+) -> None:
+    text, after, applicability = edited(tmp_path, body, "Near(3).all(table, 3)")
+    assert sort in after and call in after
+    assert applicability == ("safe" if body.startswith("best") else "unsafe")
+    before, now = run(text), run(after)
+    pairs = zip(before, now, strict=True) if isinstance(before, tuple) else [(before, now)]
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        OWN.replace("self.k), at", "self.k + 1), at"),  # two numbers
+        OWN + ", len(values)",
+        OWN.replace("return", "self.k = 2\nreturn"),
+        OWN.replace("self.ranked(x)", "self.ranked(x) if k else self.ranked(x + 1)"),
+        OWN.replace("self.ranked(x)", "map(torch.clone, self.ranked(x))"),
+        PASSED.replace("return", "k = 1\nreturn"),
+        PASSED.replace("self.ranked(x)", "self.ranked(*[x])"),
+        NESTED,  # both functions would have to pass it on
+        NESTED.replace("twice(x)", "places(x)")
+        .replace("return places(v)", "return v")
+        .replace("(v):", "(v, *more):"),
+    ],
+)
+def test_other_callers_stay(tmp_path: Path, body: str) -> None:
+    text, after, _ = edited(tmp_path, body, "Near(3).all(table, 3)")
+    assert text == after
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,8 @@ def first_few(context: Context, graph: Graph, found: PartlyRead) -> Fix:
         literal = source.literal(first.count)
         count = str(literal + first.plus) if isinstance(literal, int) else f"{count} + {first.plus}"
     edits = Edits(source)
+    if made.passed is not None:
+        count = made.as_argument(edits, count)
     new = made.written(count, fails=all(one.fails for one in slices))
     if made.around is not None and first.whole:
         edits.replace(first.node, new + source.slice(source.span(made.call)[1], source.span(made.around)[1]))
@@ -66,6 +68,8 @@ class _Sort:
     def __init__(self, source: Source, call: cst.Call, found: PartlyRead, rank: int, by_hand: str) -> None:
         self.source, self.call, self.rank, self.found, self.by_hand = source, call, rank, found, by_hand
         self.around: cst.BaseExpression | None = None  # with `.values`, `[0]`: what is sliced at once
+        #: The function that sorts and its only call, where only the caller knows the number.
+        self.passed: tuple[cst.FunctionDef, cst.Call] | None = None
         self.function = source.name(call.func).startswith("torch.")
         arguments = list(call.args)
         if any(arg.star for arg in arguments):
@@ -119,14 +123,19 @@ class _Sort:
 
     def slices(self, context: Context) -> list[_Slice]:
         """All reads of the sort's results. Raises Refused where one is something else than a slice."""
-        source, node = self.source, self._result(self.call)
+        node = self._result(self.call)
+        self.around = node if self._slice(node) is not None else None
+        return self._reads(context, self.call)
+
+    def _reads(self, context: Context, call: cst.Call) -> list[_Slice]:
+        """All reads of what ``call`` gives: the sort, or a function that returns its results."""
+        source, node = self.source, self._result(call)
         here = self._slice(node)
         if here is not None:
-            self.around = node
             return [here]
         above = source.parent(node)
         if isinstance(above, cst.Return):
-            return [self._of_caller(context, above)]
+            return self._of_caller(context, above)
         if not isinstance(above, cst.Assign) or len(above.targets) != 1:
             raise Refused(self.by_hand)
         target = above.targets[0].target
@@ -134,7 +143,7 @@ class _Sort:
         function = source.enclosing(above, cst.FunctionDef)
         if function is None or not all(isinstance(name, cst.Name) for name in names):
             raise Refused(self.by_hand)
-        found = []
+        found: list[_Slice] = []
         for name in names:
             loads = [
                 one
@@ -147,11 +156,12 @@ class _Sort:
             for load in loads:
                 one = self._slice(self._result(load) if len(names) == 1 else load)
                 back = source.parent(self._result(load) if len(names) == 1 else load)
-                if one is None and isinstance(back, cst.Return) and len(loads) == 1:
-                    one = self._of_caller(context, back)
-                elif one is None or not _known(source, one.count, function, above):
+                if one is not None and _known(source, one.count, function, above):
+                    found.append(one)
+                elif one is None and isinstance(back, cst.Return) and len(loads) == 1:
+                    found += self._of_caller(context, back)
+                else:
                     raise Refused(self.by_hand)
-                found.append(one)
         if not found:
             raise Refused(self.by_hand)
         return found
@@ -221,34 +231,55 @@ class _Sort:
             return None
         return _Slice(above, found.upper, 0, whole=found.lower is None, fails=False)
 
-    def _of_caller(self, context: Context, back: cst.Return) -> _Slice:
-        """The slice of what the function returns, by its only caller: a method of the same object, so that
-        both know what the object has."""
+    def _of_caller(self, context: Context, back: cst.Return) -> list[_Slice]:
+        """The reads of what the function returns, by its only caller in the same file. Where a number is not
+        one that both know, as that of an attribute of the same object, it is to be passed."""
         source, call = self.source, None
         function = source.enclosing(back, cst.FunctionDef)
-        owner = source.parent(source.parent(function) or function) if function is not None else None
-        if function is None or not isinstance(owner, cst.ClassDef) or function.decorators:
+        if function is None or function.decorators or len(source.nodes(cst.Return, within=function)) != 1:
             raise Refused(self.by_hand)
-        if len(source.nodes(cst.Return, within=function)) != 1:
-            raise Refused(self.by_hand)
-        name = function.name.value
         for other in context.sources():
             for one in other.nodes(cst.Name):
-                if one.value == name and one is not function.name:
+                if one.value == function.name.value and one is not function.name:
                     attribute = other.parent(one)
-                    above = other.parent(attribute) if attribute is not None else None
+                    above = other.parent(attribute) if isinstance(attribute, cst.Attribute) else attribute
                     if call is not None or other is not source or not isinstance(above, cst.Call):
                         raise Refused(self.by_hand)
                     call = above
-        if call is None or source.code(call.func) != f"self.{name}":
+        if call is None or called_name(call) != function.name.value:
             raise Refused(self.by_hand)
-        if source.enclosing(call, cst.ClassDef) is not owner:
+        found = self._reads(context, call)
+        owner = source.enclosing(function, cst.ClassDef)
+        own = owner is not None and source.enclosing(call, cst.ClassDef) is owner
+        shared = {"self"} if own and source.code(call.func) == f"self.{function.name.value}" else set[str]()
+        names = {one for each in found for one in _values(source, each.count)}
+        if names <= shared:
+            return found
+        params = function.params
+        plain = not (params.kwonly_params or params.star_kwarg or params.posonly_params)
+        if self.passed is not None or not plain or not isinstance(params.star_arg, cst.MaybeSentinel):
             raise Refused(self.by_hand)
-        found = self._slice(call)
-        names: Iterator[cst.Name] = descend(found.count, cst.Name) if found is not None else iter(())
-        if found is None or any(source.is_value(one) and one.value != "self" for one in names):
+        if not params.params or params.params[-1].default is not None or any(arg.star for arg in call.args):
             raise Refused(self.by_hand)
+        self.passed = function, call
         return found
+
+    def as_argument(self, edits: Edits, count: str) -> str:
+        """Passes the number to the function that sorts. Returns the name that it has there."""
+        function, call = self.passed or (None, None)
+        taken = {one.value for one in self.source.nodes(cst.Name)}
+        name = next((one for one in ("count", "number", "entries") if one not in taken), None)
+        if function is None or call is None or name is None:
+            raise Refused(self.by_hand)
+        last = function.params.params[-1]
+        edits.replace(last, f"{self.source.code(last)}, {name}")
+        edits.set_argument(call, name, count)
+        return name
+
+
+def _values(source: Source, node: cst.CSTNode) -> set[str]:
+    names: Iterator[cst.Name] = descend(node, cst.Name)
+    return {one.value for one in names if source.is_value(one)}
 
 
 def _path(node: cst.CSTNode) -> bool:

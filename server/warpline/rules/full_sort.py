@@ -56,7 +56,15 @@ for vectors in loader:
 
 ## Use instead
 
-`scores.topk(number, largest=False).indices`, with the number as an argument.
+```python
+import torch
+
+def ranked(scores, count):
+    return scores.topk(min(count, scores.shape[-1]), largest=False).indices
+
+for vectors in loader:
+    show(ranked(vectors @ index.T, count=number)[:, :number])
+```
 
 ## Near misses
 
@@ -100,8 +108,9 @@ for scores in loader:
 ## Fix safety
 
 Safe where only values are read, without gradients. Unsafe for indices: of equal entries `topk` may take
-other ones. No edit is offered where how many are read is not known at the sort, where the last ones are
-read, which come in another order, and for stable sorts.
+other ones. Where a function returns what it sorts, its only caller is followed, and passes how many it reads.
+No edit is offered where that is not known before the sort, where the last ones are read, which come in
+another order, and for stable sorts.
 
 ## References
 
