@@ -147,6 +147,8 @@ _UPDATES = {
     "aten::linalg_vector_norm", "aten::norm", "aten::sign", "aten::sqrt", "aten::copy_", "aten::pow",
     "aten::square", "aten::sum",
 }  # fmt: skip
+#: The same in the record of a step, where an operator in place has the name of the other one.
+_UPDATING = {name.removeprefix("aten::").rstrip("_") for name in _UPDATES}
 _HOLDERS = ("parameters(", "param_groups", "state_dict", "buffers(", "params", "grads", "weights")
 
 #: Of the user's line: the change is simulated for all of it. Chosen, not fitted.
@@ -302,7 +304,9 @@ def _loop(
     known = same >= max(LEAST_ROUNDS, sum(sizes.values()) / 2)
     graph = None if known else graph_around(context.profile.facts.dataflow)
     if graph is not None:
-        given = {value for node in graph.at(cost.place) for value in node.inputs}
+        # Layers read parameters as well.
+        updates = [node for node in graph.at(cost.place) if node.name in _UPDATING]
+        given = {value for node in updates for value in node.inputs}
         known = len(given & graph.parameters) >= LEAST_ROUNDS
     return (around[0][0] if around else None), known
 
