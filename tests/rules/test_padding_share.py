@@ -134,3 +134,31 @@ def test_rows_in_no_known_order_stand_where_they_are_padded(rows: str) -> None:
 
 def test_what_pads_other_rows_is_not_meant() -> None:
     assert in_the_step(padded=16) == 7
+
+
+FILLED = """\
+#> steps step_ms=60
+import torch
+
+def together(rows):
+    room = {room}
+    ids = torch.zeros(len(rows), room, dtype=torch.long)  #> cost step_ms=0.2 cpu_ms=0.2
+    return fill(ids, rows)
+
+for rows in batches:
+    batch = together(rows)
+    loss = model(batch)  #> cost device_ms=50; padding rows=32 columns=256 padded=6000 shared={shared}
+"""
+
+
+@pytest.mark.parametrize(
+    ("room", "shared", "own", "order"),
+    [("256", 10, True, True), ("256", 180, True, False), ("max(map(len, rows))", 10, False, True)],
+)
+def test_an_order_alone_saves_nothing_where_rows_have_a_fixed_length(
+    room: str, shared: int, own: bool, order: bool
+) -> None:
+    example = read_example(FILLED.format(room=room, shared=shared))
+    (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
+    assert ("its own longest row" in draft.message) is own
+    assert ("rows of similar length" in draft.message) is order

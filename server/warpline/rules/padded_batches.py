@@ -149,8 +149,9 @@ class PaddedBatches(Rule):
         if not context.matters(spent) or site is None or not site.line:
             return
         hottest = max(costs, key=lambda cost: cost.step_ms * worked[cost.place])
+        fixed = _fixed(context, worst)
         yield context.draft(
-            _place(context, worst) or site.place,
+            fixed or _place(context, worst) or site.place,
             "{padded} of the {all} positions of a batch are padding. Their share of the lines that work on "
             "the batch is {spent} a step ({share})." + (_SHARED if worst.shared else ""),
             {
@@ -164,7 +165,7 @@ class PaddedBatches(Rule):
             change=Together(
                 tuple(leaving(context, one.place, 1 - worked[one.place] * _share(worst)) for one in costs)
             ),
-            fixes=[_by_hand(worst)],
+            fixes=[_by_hand(worst, fixed is not None)],
         )
 
 
@@ -199,17 +200,18 @@ def _worked(context: Context, graph: Graph, found: Padding) -> dict[tuple[str, i
     return {place: mine[place] / whole[place] for place in mine if mine[place]}
 
 
-def _place(context: Context, found: Padding) -> tuple[str, int] | None:
-    """Where batches are filled up, or made: the call that pads to a fixed length, the line of a collate
-    function or dataset that does, the order that rows are taken in, the line of the step that took the batch
-    from padded rows, the loader."""
+def _fixed(context: Context, found: Padding) -> tuple[str, int] | None:
+    """Where batches are filled up to a fixed length: a call that does, or a collate function or dataset."""
     for source, call in context.calls():
         wanted = source.argument(call, "padding")
         if wanted is not None and source.literal(wanted.value) == "max_length":
             return source.place(call)
-    filled = filled_at(context, found.columns)
-    if filled is not None:
-        return filled
+    return filled_at(context, found.columns)
+
+
+def _place(context: Context, found: Padding) -> tuple[str, int] | None:
+    """Where batches come from: the order that rows are taken in, the line that pads them to the longest, the
+    line of the step that took the batch from padded rows, the loader."""
     graph = graph_of(context.profile.facts.dataflow)
     if 2 * found.shared * found.rows <= found.padded:  # else no order helps
         visited = visited_at(context, graph, found.rows)
@@ -229,7 +231,12 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
     return loaders[0].place if len(loaders) == 1 else None
 
 
-def _by_hand(found: Padding) -> str:
+def _by_hand(found: Padding, fixed: bool) -> str:
     if 2 * found.shared * found.rows > found.padded:
         return "pad each batch to its own longest row, and not to a fixed length"
+    if fixed:  # an order alone would save nothing
+        return (
+            "pad each batch to its own longest row, and not to a fixed length, and put rows of similar "
+            "length into one batch"
+        )
     return "put rows of similar length into one batch, or several short rows into one"
