@@ -250,6 +250,8 @@ def _same_for_all(source: Source, name: cst.Name) -> bool:
         return source.code(source.parent(above or name) or name).endswith("get_last_lr()[0]")
     if name.value != "param_groups":
         return False
+    if source.is_value(name):  # a list of that name, which is followed
+        return True
     if isinstance(above, cst.Subscript):
         outer = source.parent(above)
         stored = isinstance(source.parent(outer or above), (cst.AssignTarget, cst.AugAssign))
