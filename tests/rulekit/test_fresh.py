@@ -133,6 +133,8 @@ def test_a_tensor_that_is_made_anew_is_made_pinned(script: str, capsys: pytest.C
         (THREAD, "self.ready.put(None)", "self.ready.put((plan[0], rows))"),
         (NEXT, "for _ in range(2):", "x = rows\nfor _ in range(2):"),
         (THREAD, "enumerate(feed)", "enumerate(other)"),
+        # Another process makes it.
+        (THREAD, "threading.Thread", "multiprocessing.Process"),
     ],
 )  # fmt: skip
 def test_other_tensors_stay(script: str, old: str, new: str) -> None:

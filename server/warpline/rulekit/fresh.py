@@ -17,6 +17,7 @@ _MAKES = tuple(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "r
 _SAME_TURNS = ("iter", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm")
 #: Methods that put something into a queue, and that take it out.
 _PUT, _GET = ("put", "put_nowait"), ("get", "get_nowait")
+_PROCESSES = frozenset({"multiprocessing", "Process", "ProcessPoolExecutor"})
 _DEPTH = 12  # names that are followed one after the other: chosen, so that a circle ends
 _BY_HAND = "the copied tensor does not come from a known loader: call `.pin_memory()` where it is created"
 
@@ -69,7 +70,10 @@ def _made(source: Source, node: cst.BaseExpression, path: _Path, left: int) -> c
 
 
 def _put(source: Source, queue: cst.BaseExpression) -> cst.BaseExpression:
-    """What is put into ``queue``, but for the ``None`` that tells its end."""
+    """What is put into ``queue``, but for the ``None`` that tells its end. Raises Refused where that may be
+    in another process, which cannot pin for this one."""
+    if any(name.value in _PROCESSES for name in source.nodes(cst.Name)):
+        raise Refused(_BY_HAND)
     found = []
     for call in source.nodes(cst.Call):
         held = call.func.value if isinstance(call.func, cst.Attribute) else None
