@@ -44,6 +44,17 @@ PART = Part(
 )
 GIVEN = (Tensor((2, 8, 16), "float32"), Tensor((4, 16), "float32"), Tensor((3,), "int64"))
 COMPILES = Question("compiled", GIVEN, (msgspec.json.encode(PART).decode(),), backward=True)
+
+
+def attending(kind: str) -> Question:
+    """A GPU's fused attention (``kind``: "flash" or "cudnn") with what follows it, to be compiled."""
+    given = ["%0", "%1", "%2", *([None, True] if kind == "cudnn" else [])]
+    attention = (f"aten._scaled_dot_product_{kind}_attention.default", given, (3, 4, 5, 6))
+    part = Part((attention, ("aten.mul.Tensor", ["%3", 2], (7,))), (0, 1, 2), (0, 1, 2), (7,))
+    heads = (Tensor((2, 4, 64, 64), "bfloat16"),) * 3
+    return Question("compiled", heads, (msgspec.json.encode(part).decode(),), backward=True)
+
+
 FILTERS = (Tensor((2, 4, 8, 8)), Tensor((4, 4, 3, 3)))
 SQUARES = (Tensor((16, 16)), Tensor((16, 16)))
 HEADS = (Tensor((2, 2, 8, 4)), Tensor((2, 2, 4, 8), strides=(64, 32, 1, 4)), Tensor((2, 2, 8, 4)))
@@ -323,16 +334,7 @@ def test_fused_attention_of_a_gpu_is_compiled(monkeypatch: pytest.MonkeyPatch, k
 
     make = torch.compile
     monkeypatch.setattr(torch, "compile", lambda work, mode: make(work, backend="aot_eager", fullgraph=True))
-    given = ["%0", "%1", "%2", *([None, True] if kind == "cudnn" else [])]
-    name = f"aten._scaled_dot_product_{kind}_attention.default"
-    part = {
-        "operators": [[name, given, [3, 4, 5, 6]], ["aten.mul.Tensor", ["%3", 2], [7]]],
-        "inputs": [0, 1, 2],
-        "leaves": [0, 1, 2],
-        "results": [7],
-    }
-    heads = (Tensor((2, 4, 8, 16), "bfloat16"),) * 3
-    pair = compiled.compiled(Question("compiled", heads, (json.dumps(part),), backward=True), "meta")
+    pair = compiled.compiled(attending(kind), "meta")
     assert [one.shape for one in pair.after()] == [one.shape for one in pair.before()]
 
 
@@ -357,6 +359,20 @@ def test_what_compiles_waits_for_the_device_only_to_be_timed(same: bool) -> None
     done.clear()
     answers.timed(Question("gelu", SMALL), pair, "cpu", ends, lambda _: done.append("wait"))
     assert "wait" not in done  # it has its turn
+
+
+def test_an_error_without_words_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from warpline.capture.runner.probing import answers
+    from warpline.wire.probing import QuestionBatch
+
+    def asserting(*_: object) -> None:
+        raise AssertionError
+
+    question = Question("gelu", SMALL)
+    monkeypatch.setitem(answers.KINDS, "gelu", asserting)
+    batch = QuestionBatch("cpu", 1, 1.0, 0.0, (question,))
+    assert answers.answer(question, batch, 0.0, lambda _: None).error == "AssertionError: in asserting"
 
 
 def test_trials_begin_when_no_other_profile_has_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.capture.test_probing import COMPILES, QUESTIONS
+from tests.capture.test_probing import COMPILES, QUESTIONS, attending
 from warpline.capture import probing
 from warpline.wire.probing import Answer, Question, Tensor
 from warpline.wire.run import Request
@@ -28,6 +28,7 @@ def tried() -> dict[Question, Answer]:
         Question("gelu", TINY),
         COMPILES,
         GRAPHED,
+        *map(attending, ("flash", "cudnn")),
     )
     found = probing.probe(Request(python=sys.executable), asked, 60.0, device="cuda", threads=None)
     assert not found.left, found

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TextIO
@@ -77,7 +78,8 @@ def answer(question: Question, wanted: QuestionBatch, ends: float, wait: Callabl
         nothing = compiled.not_compiling(wanted.device) if question.kind == COMPILED else ""
         if nothing:
             return Answer(question, error="%s: %s" % (NOT_COMPILING, nothing))
-        return Answer(question, error=("%s: %s" % (type(error).__name__, error)).splitlines()[0][:300])
+        said = str(error) or "in %s" % traceback.extract_tb(error.__traceback__)[-1].name
+        return Answer(question, error=("%s: %s" % (type(error).__name__, said)).splitlines()[0][:300])
 
 
 def timed(
