@@ -31,6 +31,7 @@ import torch
 from figuring import (  # beside this file
     MODELS,
     Samples,
+    batches_indexed,
     batches_taken,
     made_on_device,
     reached,
@@ -158,6 +159,7 @@ def main() -> None:
     ]
     if options.device != "cuda":
         works.append(("batch-take-share", lambda: {"batch-take-share": batches_taken()}))
+        works.append(("batch-index-share", lambda: {"batch-index-share": batches_indexed()}))
     for name, work in works:
         if time.monotonic() >= ends:
             print(f"{name}: no time left", file=sys.stderr)

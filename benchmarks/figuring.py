@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, TensorDataset
 
 from warpline.attribution.peaks import peaks_of
 from warpline.capture.runner.device.peaks import measured
@@ -150,3 +150,24 @@ def batches_taken() -> dict[str, float]:
                 times.append(time.process_time_ns() - began)
         found[f"{passes} passes over {numbers}, {pieces} tensors"] = median(times) / making
     return found
+
+
+def batches_indexed() -> dict[str, float]:
+    """What one index for a batch of rows costs the process, as a share of building it row by row."""
+    found = {}
+    for numbers, size in ((16, 32), (64, 32), (64, 256), (1024, 64)):
+        rows = TensorDataset(torch.randn(8192, numbers), torch.arange(8192))
+        whole = BatchSampler(RandomSampler(rows), size, False)
+        one = DataLoader(rows, size, shuffle=True)
+        other = DataLoader(rows, batch_size=None, sampler=whole)
+        times = [median(epoch_ns(loader) for _ in range(5)) for loader in (one, other)]
+        found[f"{size} rows of {numbers}"] = times[1] / times[0]
+    return found
+
+
+def epoch_ns(loader: DataLoader[Any]) -> int:
+    """Processor time of the process for an epoch of batches."""
+    began = time.process_time_ns()
+    for _ in loader:
+        pass
+    return time.process_time_ns() - began

@@ -50,3 +50,24 @@ def test_optimizers_of_one_line_are_counted() -> None:
     found = sites.found()
     assert [site["facts"].get("made") for site in found if "parameters" in site["facts"]] == [3]
     assert next(site["facts"]["all_shapes"] for site in found if site["facts"]) == [[1, 2], [1, 3], [1, 3]]
+
+
+class Readings:
+    def __init__(self) -> None:
+        self.x, self.names = torch.zeros(10, 3), ["a"] * 10
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, at: int) -> tuple[object, str]:
+        return self.x[at], self.names[at]
+
+
+def test_a_loader_says_what_its_rows_come_from() -> None:
+    data = torch.utils.data
+    part = data.Subset(data.Subset(Readings(), range(8)), range(4))
+    told = facts(torch, "loader", data.DataLoader(part, batch_size=2))
+    assert (told["dataset_type"], told["rows_type"], told["rows_tensors"]) == ("Subset", "Readings", ["x"])
+    assert told["rows_file"] == __file__ != told["dataset_file"]
+    whole = facts(torch, "loader", data.DataLoader(data.TensorDataset(torch.zeros(4, 1))))
+    assert (whole["dataset_type"], whole["rows_type"]) == ("TensorDataset", "TensorDataset")

@@ -168,6 +168,33 @@ for batch in loader:  #> cost cpu_ms=0.3 idle_ms=0.3 loader_ms=0.3; use loader
 Keep the samples in one tensor and index whole batches:
 `for rows in torch.randperm(len(points)).split(32): train(points[rows])`.
 
+## Example
+
+A `TensorDataset` is asked for one row after the other, and the rows are put together again:
+
+```python
+from torch.utils.data import DataLoader, TensorDataset
+
+points = TensorDataset(positions, charges)
+loader = DataLoader(points, batch_size=64, shuffle=True)
+#^ found; site loader num_workers=0 dataset_type=TensorDataset in_main_ms=5
+for batch in loader:  #> cost cpu_ms=5 idle_ms=5 loader_ms=5; use loader
+    train(batch)  #> cost device_ms=5
+```
+
+## Use instead
+
+One index for each batch. Rows, order and random numbers stay the same:
+
+```python
+from torch.utils.data import BatchSampler, RandomSampler, DataLoader, TensorDataset
+
+points = TensorDataset(positions, charges)
+loader = DataLoader(points, batch_size=None, sampler=BatchSampler(RandomSampler(points), 64, False))
+for batch in loader:
+    train(batch)
+```
+
 ## Near misses
 
 A loader that is as slow, but has workers (`too-few-loader-workers` reports that):
@@ -215,7 +242,8 @@ for batch in loader:  #> use loader
 ## Fix safety
 
 Unsafe: the order of the samples stays the same, but each worker has its own random numbers, so random
-augmentation gives other values. Each worker also holds a copy of the dataset.
+augmentation gives other values. Each worker also holds a copy of the dataset. Whole batches of a
+`TensorDataset` are safe; where a library or other code takes the loader apart, no edit is offered.
 
 ## References
 
@@ -229,7 +257,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model import costs
-from warpline.model.change import LoaderWorkers
+from warpline.model.change import LoaderWorkers, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import CROWDED, Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, percent
@@ -246,15 +274,14 @@ from warpline.rulekit.loaders import (
     waits,
     whence,
 )
+from warpline.rulekit.whole_batches import are_rows, whole_batches
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
-#: Their samples are rows of tensors in memory: a worker would copy each batch once more (56 % slower).
-IN_MEMORY = ("TensorDataset",)
 #: The most that taking a batch from a worker costs: one that takes less to build is not worth a worker. Two
 #: of them, for batches of 0.3 ms, made a step of 1.2 ms 1.7 times as long (H100).
 TAKE_MS = costs.high("batch-take-ns") / 1e6
-
+INDEX_SHARE = costs.value("batch-index-share")
 
 #: Such waits are left out of a promise from this share of the step on.
 CROWDED_PERCENT = 5.0
@@ -292,8 +319,8 @@ class LoaderWithoutWorkers(Rule):
                 continue
             # What the device does meanwhile hides a part of what a batch costs.
             batch = max(wait, min(loader.in_main_ms or 0.0, context.step_ms))
-            if loader.dataset_type in IN_MEMORY or batch < TAKE_MS:
-                yield _picked(context, site, wait)
+            if are_rows(context, site) or batch < TAKE_MS:
+                yield _picked(context, site, lines, wait)
                 continue
             waiting = _waits(loader)
             cores = 1 if waiting else cores_of_loading(context, site, lines)
@@ -353,8 +380,11 @@ def _stalled(context: Context, lines: list[LineCost], wait: float) -> float:
     return stalled if context.share(stalled) >= CROWDED_PERCENT else 0.0
 
 
-def _picked(context: Context, site: Site, wait: float) -> Draft:
-    """Rows of tensors in memory, or batches that take too little time for a worker."""
+def _picked(context: Context, site: Site, lines: list[LineCost], wait: float) -> Draft:
+    """Rows of tensors in memory (a worker would copy each batch once more, which was 56 % slower), or batches
+    that take too little time for a worker."""
+    rows = are_rows(context, site)
+    left = _stacking(lines) if rows else 0.0
     return context.draft(
         site.place,
         "The training process builds each batch sample by sample. Each step waits {spent} for it "
@@ -362,12 +392,22 @@ def _picked(context: Context, site: Site, wait: float) -> Draft:
         context.spent("exposed wait", wait),
         cause=iterated_at(context, site),
         cost_ms=wait,
+        saving_ms=wait * (1 - left),
+        change=Scale(tuple(cost.place for cost in lines), left, left, assumed=True) if rows else None,
         fixes=[
+            *([partial(whole_batches, context, site)] if rows else []),
             "worker processes would copy each batch once more, which costs about as much: keep the data as "
             "tensors and index whole batches, `for rows in torch.randperm(len(x)).split(batch_size): "
-            "x[rows], y[rows]`"
+            "x[rows], y[rows]`",
         ],
     )
+
+
+def _stacking(lines: list[LineCost]) -> float:
+    """The share of loading that one index for a batch leaves: it copies the rows as well."""
+    loading = sum(cost.loader_ms for cost in lines)
+    copies = sum(op.cpu_ms for cost in lines for op in cost.ops if op.outer and op.name == "aten::stack")
+    return min(1.0, max(INDEX_SHARE, copies / loading)) if loading > 0 else 1.0
 
 
 def _sensible(context: Context, site: Site, batch: float, rest: float, room: int | None, cores: int) -> int:

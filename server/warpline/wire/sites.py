@@ -26,6 +26,12 @@ class Loader:
     dataset_length: int | None = None
     dataset_file: str | None = None  # of its ``__getitem__`` or ``__iter__``
     dataset_line: int | None = None
+    #: The dataset, or what it is a Subset of: its class, its ``__getitem__``, and its attributes that are
+    #: tensors of the host.
+    rows_type: str | None = None
+    rows_file: str | None = None
+    rows_line: int | None = None
+    rows_tensors: list[str] | None = None
     collate_file: str | None = None
     collate_line: int | None = None
     #: What ``next`` returned, or the object of the user's in it that torch does not pin: its class, the file

@@ -18,13 +18,15 @@ _MODULE = (
 _CHANGING = ("momentum", "weight_decay")
 #: Largest number of distinct parameter shapes kept per optimizer.
 _MOST_SHAPES = 200
+#: Subsets of subsets that are looked into, and attributes of a dataset.
+_MOST_SUBSETS, _MOST_ATTRIBUTES = 4, 200
 
 
 def facts(torch: ModuleType, kind: str, thing: Any) -> dict[str, Any]:
     """The facts of ``warpline.wire.run.Site`` for a living object of that kind."""
     try:
         if kind == "loader":
-            return _loader(thing)
+            return _loader(torch, thing)
         if kind == "optimizer":
             return _optimizer(thing)
         if kind == "parallel":
@@ -41,11 +43,15 @@ def arguments(kind: str, positional: tuple[Any, ...], named: dict[str, Any]) -> 
     return {}
 
 
-def _loader(loader: Any) -> dict[str, Any]:
+def _loader(torch: ModuleType, loader: Any) -> dict[str, Any]:
     """The arguments of a DataLoader that rules read."""
     found = {name: plain(getattr(loader, name, None)) for name in _LOADER}
-    dataset = loader.dataset
-    found["dataset_type"] = type(dataset).__qualname__
+    dataset = rows = loader.dataset
+    for _ in range(_MOST_SUBSETS):
+        rows = rows.dataset if isinstance(rows, torch.utils.data.Subset) else rows
+    found["dataset_type"], found["rows_type"] = type(dataset).__qualname__, type(rows).__qualname__
+    tensors = [name for name, value in _attributes(rows) if isinstance(value, torch.Tensor)]
+    found["rows_tensors"] = [name for name in tensors if getattr(rows, name).device.type == "cpu"]
     for name, measure in (("dataset_length", dataset), ("batches_per_epoch", loader)):
         try:
             found[name] = len(measure)
@@ -53,6 +59,7 @@ def _loader(loader: Any) -> dict[str, Any]:
             pass
     for prefix, function in (
         ("dataset", getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)),
+        ("rows", getattr(type(rows), "__getitem__", None)),
         ("collate", loader.collate_fn),
     ):
         if function is not None and not hasattr(inspect.unwrap(function), "__code__"):
@@ -62,6 +69,10 @@ def _loader(loader: Any) -> dict[str, Any]:
             found[prefix + "_file"], found[prefix + "_line"] = code.co_filename, code.co_firstlineno
     found["shuffle"] = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
     return found
+
+
+def _attributes(thing: Any) -> list[tuple[str, Any]]:
+    return list(getattr(thing, "__dict__", {}).items())[:_MOST_ATTRIBUTES]
 
 
 def _optimizer(optimizer: Any) -> dict[str, Any]:
