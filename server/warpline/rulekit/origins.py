@@ -159,6 +159,28 @@ def _assigned(
         yield from ((other, value) for value in _values(other, other.module, wanted))
 
 
+def assigned_values(
+    context: Context, source: Source, node: cst.Name | cst.Attribute
+) -> list[tuple[Source, cst.BaseExpression]]:
+    """All that a name, or an attribute of a method's own object, is given. Nothing where it gets something
+    in another way, too: from a loop, say, or from a call that gives several values."""
+    if isinstance(node, cst.Attribute) and is_self(node.value):
+        return [(source, value) for value in _own_values(source, node)]
+    if isinstance(node, cst.Name):
+        function = source.enclosing(node, cst.FunctionDef)
+        bound = [one for one in source.nodes(cst.Name) if one.value == node.value and source.binds(one)]
+        scopes = {source.enclosing(one, cst.FunctionDef) for one in bound}
+        scope = function if function in scopes else None
+        here = [one for one in bound if source.enclosing(one, cst.FunctionDef) is scope]
+        pairs = [one for each in _assignments(source, scope or source.module) for one, _ in _pairs(each)]
+        if any(
+            one not in pairs and not isinstance(source.parent(one), (cst.Param, cst.ImportAlias))
+            for one in here
+        ):
+            return []
+    return [*_assigned(context, source, node)]
+
+
 def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
     for node in _assignments(source, scope):
         owner = next((outer for outer in source.ancestors(node) if isinstance(outer, _SCOPES)), source.module)
@@ -306,19 +328,26 @@ def fields(context: Context, name: str) -> Iterator[Origin]:
 
 def _own_attribute(context: Context, source: Source, node: cst.Attribute, depth: int) -> Origin | None:
     """``self.name``: what the class assigns to it, once."""
+    values = _own_values(source, node)
+    return origin(context, source, values[0], depth - 1) if len(values) == 1 else None
+
+
+def _own_values(source: Source, node: cst.Attribute) -> list[cst.BaseExpression]:
+    """What the class of a method assigns to an attribute of its object."""
     owner = source.enclosing(node, cst.ClassDef)
     if owner is None:
-        return None
-    values = list(_values(source, owner, node.attr.value))
-    for assign in _assignments(source, owner):
-        for target, value in _pairs(assign):
-            if (
-                isinstance(target, cst.Attribute)
-                and is_self(target.value)
-                and target.attr.value == node.attr.value
-            ):
-                values.append(value)
-    return origin(context, source, values[0], depth - 1) if len(values) == 1 else None
+        return []
+    return [
+        *_values(source, owner, node.attr.value),
+        *(
+            value
+            for assign in _assignments(source, owner)
+            for target, value in _pairs(assign)
+            if isinstance(target, cst.Attribute)
+            and is_self(target.value)
+            and target.attr.value == node.attr.value
+        ),
+    ]
 
 
 def is_self(node: cst.BaseExpression) -> bool:

@@ -14,6 +14,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph, Node, whole_graph
 from warpline.rulekit.graph.repeated import repeated
 from warpline.rulekit.terms import descend, function_at
+from warpline.rulekit.windows import windows
 from warpline.syntax.source import Source, is_method
 from warpline.wire.dataflow import MOST_IN_LIST
 
@@ -29,6 +30,8 @@ _PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::i
 _ONE = {"aten::select", "aten::unbind"}
 _LOOK_UPS = {"aten::index", "aten::index_select"}
 _PIECES = {"aten::unbind", "aten::split", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split"}
+#: What makes a tensor of a NumPy array.
+_FROM_ARRAY = "aten::lift_fresh"
 _UNEVEN = "aten::split_with_sizes"
 #: What the gradient of a piece is made of: zeros for the whole tensor, the piece's own gradient copied into
 #: them, and the sum over the pieces.
@@ -87,6 +90,8 @@ def rounds(context: Context) -> Iterator[Rounds]:
         costs += [line for line in called if line not in costs]
         count, whole = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded), False
         count = max(count, taken)
+        if count < LEAST_ROUNDS and windows(source, loop):
+            count = max(recorded.get(one.place, {}).get(_FROM_ARRAY, 0) for one in costs)
         if count < LEAST_ROUNDS:
             count, whole = _again(context, costs)
         if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):

@@ -39,19 +39,24 @@ class _Round:
 
     def at(self, name: str, *nodes: cst.CSTNode) -> list[Node]:
         """The recorded operators of a name that these parts of the text called."""
-        flow, found = self.graph.flow, []
-        wanted = [self.source.span(node) for node in nodes]
-        for one in self.graph.nodes:
-            stack = flow.stack[one.index] if one.name == name and one.index < len(flow.stack) else -1
-            frame = flow.frames[flow.stacks[stack][1]] if stack >= 0 else None
-            if frame is None or frame.file != self.source.path or not frame.span:
-                continue
-            last, first_column, last_column = frame.span
-            for (first, start), (end, stop) in wanted:  # a generator's brackets are counted, or not
-                around = start - first_column in (0, 1) and last_column - stop in (0, 1)
-                if around and (first, end) == (frame.line, last):
-                    found.append(one)
-        return found
+        return called_from(self.source, self.graph, name, *nodes)
+
+
+def called_from(source: Source, graph: Graph, name: str, *nodes: cst.CSTNode) -> list[Node]:
+    """The recorded operators of a name that these parts of a file called."""
+    flow, found = graph.flow, []
+    wanted = [source.span(node) for node in nodes]
+    for one in graph.nodes:
+        stack = flow.stack[one.index] if one.name == name and one.index < len(flow.stack) else -1
+        frame = flow.frames[flow.stacks[stack][1]] if stack >= 0 else None
+        if frame is None or frame.file != source.path or not frame.span:
+            continue
+        last, first_column, last_column = frame.span
+        for (first, start), (end, stop) in wanted:  # a generator's brackets are counted, or not
+            around = start - first_column in (0, 1) and last_column - stop in (0, 1)
+            if around and (first, end) == (frame.line, last):
+                found.append(one)
+    return found
 
 
 def at_once(context: Context, found: Rounds) -> Fix:
@@ -79,13 +84,13 @@ def at_once(context: Context, found: Rounds) -> Fix:
         _statement(one, edits, loop)
     elif isinstance(loop, cst.Call):
         _pieces(one, [(f"piece_{at}", arg.value) for at, arg in enumerate(loop.args[1:])], loop)
-        _joined(one, edits, loop, source.code(loop.args[0].value))
+        put_joined(source, edits, loop, _mapped(edits, one, source.code(loop.args[0].value)))
     elif isinstance(loop, cst.DictComp) or loop.for_in.ifs or loop.for_in.inner_for_in is not None:
         raise Refused(_BY_HAND)
     else:
         _take(one, loop.for_in.target, loop.for_in.iter, loop)
         _index(one, loop.for_in.target, loop.for_in.iter, loop.elt)
-        _joined(one, edits, loop, _function(one, loop.elt))
+        put_joined(source, edits, loop, _mapped(edits, one, _function(one, loop.elt)))
     return edits.fix("Work on the whole tensor at once", "unsafe")
 
 
@@ -241,7 +246,7 @@ def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
         edits.replace(kept, f"return {one.code(value)}")
         edits.insert_after(loop, f"{pieces} = {_mapped(edits, one, name)}")
     edits.remove(start)
-    _stacked(source, edits, loop, pieces, 3)
+    put_stacked(source, edits, loop, pieces, 3)
 
 
 def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStatement]) -> None:
@@ -293,10 +298,12 @@ def _mapped(edits: Edits, one: _Round, function: str) -> str:
     return f"{name}({', '.join(options)})({', '.join(tensor for tensor, _, _ in one.given.values())})"
 
 
-def _joined(one: _Round, edits: Edits, loop: Comprehension | cst.Call, function: str) -> None:
-    """Put the call where the results are stacked, or get a name."""
-    source, node = one.source, loop
-    text = _mapped(edits, one, function)
+def put_joined(
+    source: Source, edits: Edits, loop: Comprehension | cst.Call, text: str, laid: str = ""
+) -> None:
+    """Put ``text``, which gives one tensor of all results, where those are stacked, or get a name. ``laid``:
+    what is called on a result with moved dimensions. Raises Refused."""
+    node: cst.CSTNode = loop
     while True:
         around = source.enclosing(node, cst.Call, cst.Assign)
         if not isinstance(around, cst.Call) or source.code(around.func) not in ("list", "tuple"):
@@ -304,14 +311,16 @@ def _joined(one: _Round, edits: Edits, loop: Comprehension | cst.Call, function:
         node = around
     if isinstance(around, cst.Assign) and around.value is node and len(around.targets) == 1:
         edits.replace(node, text)
-        _stacked(source, edits, loop, source.code(around.targets[0].target), 2)
+        put_stacked(source, edits, loop, source.code(around.targets[0].target), 2, laid)
     elif isinstance(around, cst.Call) and around.args and around.args[0].value is node:
-        edits.replace(around, _after(source, around, text))
+        edits.replace(around, _after(source, around, text, laid))
     else:
         raise Refused("the results are not stacked")
 
 
-def _stacked(source: Source, edits: Edits, loop: cst.CSTNode, pieces: str, uses: int) -> None:
+def put_stacked(
+    source: Source, edits: Edits, loop: cst.CSTNode, pieces: str, uses: int, laid: str = ""
+) -> None:
     """Replace the stack of the list ``pieces``, which its function names so often, by its name."""
     scope = source.enclosing(loop, cst.FunctionDef) or source.module
     named = [
@@ -324,14 +333,14 @@ def _stacked(source: Source, edits: Edits, loop: cst.CSTNode, pieces: str, uses:
     ]
     if len(named) != uses or len(calls) != 1:
         raise Refused("the list of results is used elsewhere, too, or not stacked")
-    edits.replace(calls[0], _after(source, calls[0], pieces))
+    edits.replace(calls[0], _after(source, calls[0], pieces, laid))
 
 
 #: What makes one tensor of a list.
 _JOINING = ("torch.stack", "torch.cat", "torch.concat", "torch.concatenate")
 
 
-def _after(source: Source, call: cst.Call, text: str) -> str:
+def _after(source: Source, call: cst.Call, text: str, laid: str) -> str:
     """What takes the place of ``call``, which joins the pieces that ``text`` gives as one tensor."""
     if not source.is_named(call.func, *_JOINING):
         raise Refused("the results are not stacked")
@@ -340,7 +349,7 @@ def _after(source: Source, call: cst.Call, text: str) -> str:
     if len(call.args) > (1 if given is None else 2) or not isinstance(dim, int):
         raise Refused("the results are not stacked along a dimension that is a plain number")
     if source.is_named(call.func, "torch.stack"):
-        return text if dim == 0 else f"{text}.movedim(0, {dim})"
+        return text if dim == 0 else f"{text}.movedim(0, {dim}){laid}"
     if dim != 0:
         raise Refused("the results are joined along another dimension than the first")
     return f"{text}.flatten(0, 1)"

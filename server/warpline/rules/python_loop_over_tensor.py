@@ -8,7 +8,8 @@ operations; also loops that do the same to the same tensors with another number 
 recurrent cell (`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell`) for each time of a sequence. What functions of
 yours, and modules without a state of their own, do in a round is part of the loop. If each iteration does
 the same to its own slice and the results are stacked, the fix calls the work of an iteration by `torch.vmap`,
-which does it for all slices at once. Otherwise the finding says why not.
+which does it for all slices at once. A batch of windows (`data[i:i + n]` for random `i`) becomes one look-up
+in a view of all windows, for tensors and NumPy's arrays. Otherwise the finding says why not.
 
 ## Why is this slow
 
@@ -40,6 +41,39 @@ def scale(x, low, high):
     rows = torch.vmap(lambda row: (row - low) / (high - low))(x)
     y = rows
     return y
+```
+
+## Example
+
+Windows of a text or of a series:
+
+```python
+import numpy as np
+import torch
+
+data = np.memmap("train.bin", dtype=np.uint16, mode="r")
+
+def batch(size):
+    ix = torch.randint(len(data) - size, (64,))
+    x = torch.stack([torch.from_numpy(data[i:i+size].astype(np.int64)) for i in ix])
+    #^ found; tensor %9 shape=[64]; node aten.unbind.int args=[%9,0] of=ix
+    #^ node aten.lift_fresh.default shape=[256] of='torch.from_numpy(data[i:i+size].astype(np.int64))'
+    #^ cost step_ms=2; op aten::unbind count=1 shapes=[[64]] cpu_ms=0.1; op aten::add count=64 cpu_ms=1
+    return x
+```
+
+## Use instead
+
+```python
+import numpy as np
+import torch
+
+data = np.memmap("train.bin", dtype=np.uint16, mode="r")
+
+def batch(size):
+    ix = torch.randint(len(data) - size, (64,))
+    x = torch.from_numpy(np.lib.stride_tricks.sliding_window_view(data, size)[ix.numpy()].astype(np.int64))
+    return x
 ```
 
 ## Example
@@ -191,9 +225,12 @@ train(y)  #> cost device_ms=40
 
 ## Fix safety
 
-Unsafe: what is summed or multiplied is so in another order. The edit is offered where the record shows that
-the rounds take all pieces of their tensors and only compute, and where a trial of the recorded operators on
-all pieces had the same results. Not where autocast changes types in a round, or it draws random numbers.
+Windows are safe: the values and their layout are the same. The edit is offered where the record or the text
+shows that a tensor or an array of NumPy's is cut, and not a file that reads what is asked for.
+
+Else unsafe: what is summed or multiplied is so in another order. The edit is offered where the record shows
+that the rounds take all pieces of their tensors and only compute, and where a trial of the recorded operators
+on all pieces had the same results. Not where autocast changes types in a round, or it draws random numbers.
 
 ## References
 
@@ -210,6 +247,8 @@ from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.cells import Cells, cells
 from warpline.rulekit.rounds import Rounds, piecework_ms, rounds
 from warpline.rulekit.vectorised import at_once
+from warpline.rulekit.windows import windows
+from warpline.rulekit.windows_at_once import windows_at_once
 
 #: Kernels that take less are all launch and tail (see ``warpline.simulate.changes``).
 SHORT_MS = 0.005
@@ -232,6 +271,7 @@ class PythonLoopOverTensor(Rule):
             if not context.matters(spent) or (context.on_gpu and device > spent / 2):
                 continue
             # A kernel this short takes as long for one piece as for many.
+            cut = windows(found.source, found.loop)
             short = context.on_gpu and launches > 0 and device / launches < SHORT_MS
             yield context.draft(
                 found.source.place(found.loop),
@@ -246,8 +286,10 @@ class PythonLoopOverTensor(Rule):
                 cost_ms=spent,
                 saving_ms=spent * (1 - 1 / found.count),
                 change=_change(found, short, pieces),
-                fixes=[partial(at_once, context, found)],
-                proven=True,
+                fixes=[
+                    partial(windows_at_once, context, found, cut) if cut else partial(at_once, context, found)
+                ],
+                proven=not cut,
             )
         for cell in cells(context):
             yield _one_layer(context, cell)
