@@ -202,11 +202,11 @@ def _is_type(source: Source, arg: cst.Arg) -> bool:
     )
 
 
-def in_float32(source: Source | None, nodes: list[cst.BaseExpression]) -> Fix:
-    """The edit that makes float32 numbers there. Raises Refused."""
+def in_float32(source: Source | None, nodes: list[cst.BaseExpression], setting: Edits | None = None) -> Fix:
+    """The edit that makes float32 numbers there, and by ``setting``. Raises Refused."""
     if source is None:
         raise Refused("the line that makes the tensors float64 was not found")
-    edits = Edits(source)
+    edits = setting if setting is not None and setting.source is source else Edits(source)
     for node in nodes:
         if isinstance(node, cst.Attribute):
             edits.replace(node.attr, "float32")
@@ -218,4 +218,5 @@ def in_float32(source: Source | None, nodes: list[cst.BaseExpression]) -> Fix:
             edits.set_argument(node, "dtype", edits.add_import("torch.float32", "import torch"))
         else:
             edits.replace(node, f"{source.code(node)}.float()")
-    return edits.fix("Compute in float32", "unsafe")
+    others = [] if setting is None or setting is edits else [setting]
+    return edits.fix("Compute in float32", "unsafe", *others)

@@ -6,7 +6,7 @@ finding says so. Only what can be followed without doubt is followed: one assign
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +16,8 @@ from warpline.rulekit.context import Context
 from warpline.syntax.source import NOT_LITERAL, Source
 
 _SCOPES = (cst.FunctionDef, cst.ClassDef)
+#: Whether an expression is the value itself, and not another name of it.
+Ends = Callable[[Source, cst.BaseExpression], bool]
 _DEPTH = 6  # assignments followed before giving up
 
 
@@ -43,26 +45,40 @@ class Origin:
         return self.kind != "unknown" and self.source.literal(self.node) is not NOT_LITERAL
 
 
-def origin(context: Context, source: Source, expression: cst.BaseExpression, depth: int = _DEPTH) -> Origin:
-    """Follow ``expression`` to the literal that it stands for."""
+def is_literal(source: Source, node: cst.BaseExpression) -> bool:
+    """Whether the value is written there as a literal."""
+    return source.literal(node) is not NOT_LITERAL
+
+
+def origin(
+    context: Context,
+    source: Source,
+    expression: cst.BaseExpression,
+    depth: int = _DEPTH,
+    ends: Ends = is_literal,
+) -> Origin:
+    """Follow ``expression`` to the literal that it stands for, or to what ``ends`` says is the value."""
     unknown = Origin("unknown", source, expression, f"`{source.code(expression)}`")
-    if source.literal(expression) is not NOT_LITERAL:
+    if ends(source, expression):
         return Origin("literal", source, expression, f"`{source.code(expression)}`")
     if depth == 0:
         return unknown
     if isinstance(expression, (cst.Name, cst.Attribute)):
-        assigned = _name(context, source, expression, depth)
+        assigned = _name(context, source, expression, depth, ends)
         if assigned is not None or isinstance(expression, cst.Name):
             return assigned or unknown
     key = _key(source, expression)
     if key is not None:
         holder = _holder(expression)
-        found = unpacked_origin(context, source, holder, key, depth - 1) if holder is not None else None
+        found = None
+        if holder is not None:
+            found = unpacked_origin(context, source, holder, key, depth - 1, ends)
         found = found or _only(_dict_values(context, key)) or _only(_options(context, key))
         return found or _only(_set_values(context, key)) or unknown
     if isinstance(expression, cst.Attribute):
         name = expression.attr.value
-        found = _own_attribute(context, source, expression, depth) if is_self(expression.value) else None
+        own = is_self(expression.value)
+        found = _own_attribute(context, source, expression, depth, ends) if own else None
         return found or _only(_options(context, name)) or _only(fields(context, name)) or unknown
     return unknown
 
@@ -80,22 +96,27 @@ def argument_origin(
 
 
 def unpacked_origin(
-    context: Context, source: Source, value: cst.BaseExpression, key: str, depth: int = _DEPTH
+    context: Context,
+    source: Source,
+    value: cst.BaseExpression,
+    key: str,
+    depth: int = _DEPTH,
+    ends: Ends = is_literal,
 ) -> Origin | None:
     """Where ``key`` of a mapping passed as ``**value`` comes from; None when it is not in it."""
     if isinstance(value, (cst.Name, cst.Attribute)) and depth > 0:
         for where, node in _assigned(context, source, value):
-            found = unpacked_origin(context, where, node, key, depth - 1)
+            found = unpacked_origin(context, where, node, key, depth - 1, ends)
             if found is not None:
                 return Origin(found.kind, found.source, found.node, f'`{source.code(value)}["{key}"]`')
         return None
     entry = _entry(source, value, key)
     if entry is not None:
-        return _dict_origin(context, source, entry, key, depth)
+        return _dict_origin(context, source, entry, key, depth, ends)
     if isinstance(value, cst.Subscript) and depth > 0:
         return _only(_dict_values(context, key))
     back = source.returned(value) if depth > 0 else None
-    return unpacked_origin(context, source, back, key, depth - 1) if back is not None else None
+    return unpacked_origin(context, source, back, key, depth - 1, ends) if back is not None else None
 
 
 def written(context: Context, key: str) -> Origin | None:
@@ -119,16 +140,20 @@ def mapping(
     return mapping(context, *found[0]) if len(found) == 1 else None
 
 
-def _dict_origin(context: Context, source: Source, entry: cst.BaseExpression, key: str, depth: int) -> Origin:
-    if source.literal(entry) is not NOT_LITERAL:
+def _dict_origin(
+    context: Context, source: Source, entry: cst.BaseExpression, key: str, depth: int, ends: Ends
+) -> Origin:
+    if ends(source, entry):
         return Origin("dict", source, entry, f"the entry `{key}`")
-    return origin(context, source, entry, max(depth - 1, 0))
+    return origin(context, source, entry, max(depth - 1, 0), ends)
 
 
-def _name(context: Context, source: Source, name: cst.Name | cst.Attribute, depth: int) -> Origin | None:
+def _name(
+    context: Context, source: Source, name: cst.Name | cst.Attribute, depth: int, ends: Ends
+) -> Origin | None:
     inner: Origin | None = None
     for where, node in _assigned(context, source, name):
-        found = origin(context, where, node, depth - 1)
+        found = origin(context, where, node, depth - 1, ends)
         if found.kind == "unknown" or (inner is not None and inner.node is not found.node):
             return None
         inner = found
@@ -326,10 +351,12 @@ def fields(context: Context, name: str) -> Iterator[Origin]:
                     yield Origin("dict", source, entry, f"`{name}`")
 
 
-def _own_attribute(context: Context, source: Source, node: cst.Attribute, depth: int) -> Origin | None:
+def _own_attribute(
+    context: Context, source: Source, node: cst.Attribute, depth: int, ends: Ends
+) -> Origin | None:
     """``self.name``: what the class assigns to it, once."""
     values = _own_values(source, node)
-    return origin(context, source, values[0], depth - 1) if len(values) == 1 else None
+    return origin(context, source, values[0], depth - 1, ends) if len(values) == 1 else None
 
 
 def _own_values(source: Source, node: cst.Attribute) -> list[cst.BaseExpression]:

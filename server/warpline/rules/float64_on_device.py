@@ -3,7 +3,8 @@
 ## What it does
 
 Adds up the time of operations on float64 tensors, and points to the line that makes them
-float64: `.double()`, `torch.float64`, a NumPy array.
+float64: `.double()`, `torch.float64`, a NumPy array, or the setting that the type comes from (a field's or a
+parameter's default, an entry, an option), where nothing else gives it another value.
 
 ## Why is this slow
 
@@ -122,6 +123,45 @@ for step in range(400):
 
 ## Example
 
+A type that a setting names:
+
+```python
+from dataclasses import dataclass
+import numpy as np
+import torch
+
+@dataclass
+class Grid:
+    rows: int = 512
+    precision: type = np.float64  #> found
+
+grid = Grid()
+table = torch.from_numpy(np.ascontiguousarray(basis(grid.rows), dtype=grid.precision)).cuda()
+for step in range(400):
+    field = table @ field
+    #^ cost device_ms=20; op aten::mm device_ms=20 dtypes=double,double shapes=[[512,512],[512,512]]
+```
+
+## Use instead
+
+```python
+from dataclasses import dataclass
+import numpy as np
+import torch
+
+@dataclass
+class Grid:
+    rows: int = 512
+    precision: type = np.float32
+
+grid = Grid()
+table = torch.from_numpy(np.ascontiguousarray(basis(grid.rows), dtype=grid.precision)).cuda()
+for step in range(400):
+    field = table @ field
+```
+
+## Example
+
 On a CPU:
 
 ```python
@@ -201,6 +241,7 @@ from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source
+from warpline.rulekit.double_settings import DoubleSetting, double_setting
 from warpline.rulekit.doubles import arrays_beside, asks_for_doubles, doubles, in_float32
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.extents import before_step
@@ -228,15 +269,17 @@ class Float64OnDevice(Rule):
         if not context.matters(total):
             return
         hottest = max(spent, key=lambda cost: (_meets(cost), spent[cost]))
-        source, nodes = _origins(
+        source, nodes, setting = _origins(
             context, [cost.file for cost in sorted(spent, key=lambda cost: -spent[cost])]
         )
         place = hottest.place
-        wanted = source is not None and asks_for_doubles(source) and _solves(context)
+        asked = source is not None and (asks_for_doubles(source) or setting is not None)
+        wanted = asked and _solves(context)
         saving = (1 - costs.value("single-precision")) * total
         yield context.draft(
-            source.place(nodes[0]) if source is not None else place,
-            "The device computes in float64 for {spent} a step ({share}).",
+            setting.origin.place if setting else source.place(nodes[0]) if source is not None else place,
+            "The device computes in float64 for {spent} a step ({share})."
+            + (f" The type comes from {setting.origin.words}." if setting else ""),
             context.spent("float64", total),
             cause=place,
             cost_ms=total,
@@ -247,7 +290,7 @@ class Float64OnDevice(Rule):
                 otherwise=less_device_time(spent, saving, assumed=True),
             ),
             severity="hint" if wanted else None,
-            fixes=[_try_it if wanted else partial(_fix, context, source, nodes)],
+            fixes=[_try_it if wanted else partial(_fix, context, source, nodes, setting)],
         )
 
 
@@ -265,10 +308,17 @@ def _try_it() -> Fix:
     )
 
 
-def _fix(context: Context, source: Source | None, nodes: list[cst.BaseExpression]) -> Fix:
+def _fix(
+    context: Context,
+    source: Source | None,
+    nodes: list[cst.BaseExpression],
+    setting: DoubleSetting | None,
+) -> Fix:
     """All that is float64 becomes float32: a product of both fails. Raises Refused, also where the step reads
     fewer tensors of float64 than the arrays would make: then some hold labels, say."""
+    settled: tuple[cst.BaseExpression, ...] = (*setting.settled, setting.origin.node) if setting else ()
     arrays = arrays_beside(source, nodes) if source is not None else []
+    nodes, arrays = ([one for one in found if one not in settled] for found in (nodes, arrays))
     if arrays:
         graph = whole_graph(context.profile.facts.dataflow)
         if graph is None:
@@ -279,7 +329,7 @@ def _fix(context: Context, source: Source | None, nodes: list[cst.BaseExpression
         if 0 < doubles_read < len(arrays) + len(nodes) - models:
             raise Refused("arrays of NumPy's beside it may be float64 too, or whole numbers")
         nodes = [*nodes, *arrays] if doubles_read else nodes
-    return in_float32(source, nodes)
+    return in_float32(source, nodes, setting.edits() if setting else None)
 
 
 def _products_run_in(context: Context) -> tuple[str, ...]:
@@ -318,10 +368,14 @@ def _meets(cost: LineCost) -> bool:
     )
 
 
-def _origins(context: Context, hot: list[str]) -> tuple[Source | None, list[cst.BaseExpression]]:
-    """What makes float64 numbers, in the file of the hottest line first."""
+def _origins(
+    context: Context, hot: list[str]
+) -> tuple[Source | None, list[cst.BaseExpression], DoubleSetting | None]:
+    """What makes float64 numbers, in the file of the hottest line first, and the setting that says so."""
     for file in dict.fromkeys([*hot, context.profile.manifest.script]):
         source = context.source(file)
-        if nodes := doubles(source):
-            return source, nodes
-    return None, []
+        setting, others = double_setting(context, source)
+        nodes = [node for node in doubles(source) if node not in others]
+        if nodes or setting is not None:
+            return source, nodes, setting
+    return None, [], None
