@@ -116,6 +116,7 @@ QUESTIONS = (
                 "recurrent",
                 "embedding",
                 "topk",
+                "windows",
                 "channels_last",
                 "compiled",
             }
@@ -179,6 +180,10 @@ QUESTIONS = (
     *(Question("embedding", (Tensor((50, 8)),), (name, "2", "5"), backward=True) for name in ("SGD", "Adam")),
     Question("topk", (Tensor((6, 40)),), ("1", "3")),
     Question("topk", (Tensor((40, 6), "c10::BFloat16", (1, 40)),), ("0", "5", "largest")),
+    Question("windows", (Tensor((9, 6)),), ("torch", "0", "int64", "tensor")),
+    Question("windows", (Tensor((9, 3, 6)),), ("torch", "1", "float32", "host")),
+    Question("windows", (Tensor((9, 6)),), ("numpy", "0", "int64", "tensor", "cast")),
+    Question("windows", (Tensor((9, 6, 3)),), ("numpy", "0", "float64")),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),
     Question("gelu", (Tensor((4,), "no such type"),)),

@@ -232,6 +232,19 @@ def test_a_sort_leaves_what_topk_takes_of_its_share(kind: str, host: float) -> N
     assert not questions(run(op("sort", (2, 1 << 27)), kind=kind), change)
 
 
+def test_windows_are_tried_as_a_batch() -> None:
+    change = Replace("windows", (PLACE,), OTHERWISE, ("numpy", "0", "int64", "tensor", "cast", "64,256"))
+    found = run(op("stack", (64, 256)))
+    (asked,) = questions(found, change)
+    assert asked == Question("windows", (Tensor((64, 256)),), ("numpy", "0", "int64", "tensor", "cast"))
+    assert informed(found, change, {asked: answered(asked, 0.2)}) == (
+        Fuse((PLACE,), keep=pytest.approx(0.2), keep_host=pytest.approx(1.0)),
+        True,
+    )
+    large = replace(change, options=("numpy", "0", "int64", "8,9000000"))
+    assert not questions(found, large)
+
+
 def test_complex_numbers_of_double_precision_are_asked_about() -> None:
     spectrum = Op("aten::_fft_c2r", "forward", 1.0, 9.0, 9.0, ((64, 129),), ("c10::complex<double>",))
     phase = Op("aten::sin", "forward", 1.0, 0.1, 0.1, ((129,),), ("double",))

@@ -16,7 +16,7 @@ from tests.rulekit.graph.recording import recorded
 from warpline.rulekit import Context
 from warpline.rulekit.rounds import rounds
 from warpline.rulekit.windows import windows
-from warpline.rulekit.windows_at_once import windows_at_once
+from warpline.rulekit.windows_at_once import how_tried, windows_at_once
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source
 from warpline.text.edits import apply
@@ -51,6 +51,8 @@ LIST = "    ix = [random.randint(0, 400) for _ in range(16)]\n"
 COST = "  #> cost step_ms=9 calls=17; op aten::stack count=1 cpu_ms=1\n"
 VIEW = "np.lib.stride_tricks.sliding_window_view"
 
+TRIED: dict[str, tuple[str, ...] | None] = {}
+
 
 def edited(body: str) -> str:
     """The text after the edit of the only loop, which is run before and after it: values, types and layouts
@@ -69,7 +71,9 @@ def edited(body: str) -> str:
     context = Context(replace(example.profile, facts=facts), texts(example))
     (one,) = rounds(context)
     assert one.count >= 16
-    fix = windows_at_once(context, one, windows(one.source, one.loop))
+    cut = windows(one.source, one.loop)
+    fix = windows_at_once(context, one, cut)
+    TRIED[body] = how_tried(context, one, cut)
     after = apply(example.text, fix.edits)
     again: dict[str, Any] = {**scope}
     # The data are the same: only the function is made anew.
@@ -227,3 +231,24 @@ def test_windows_that_a_loop_collects() -> None:
         f"    y = torch.from_numpy({VIEW}(steps, n)[(ix + 1).numpy()].astype(np.int64))",
         "    return x, y",
     ]
+
+
+@pytest.mark.parametrize(
+    ("head", "loop", "words"),
+    [
+        (TORCH, "[tokens[i:i+size] for i in ix]", ("torch", "0", "int64", "tensor", "host", "16,6")),
+        (LIST, "[series[i:i+size] for i in ix]", ("torch", "0", "float32", "host", "16,6,3")),
+        (
+            TORCH, "[series.T[..., i:i+size] for i in ix]",
+            ("torch", "1", "float32", "tensor", "host", "16,3,6"),
+        ),
+        (
+            NUMPY, "[torch.from_numpy(steps[i:i+size].astype(np.int64)) for i in ix]",
+            ("numpy", "0", "int64", "cast", "host", "16,6"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_batch_is_tried_as_it_is_recorded(head: str, loop: str, words: tuple[str, ...]) -> None:
+    body = f"{head}    return torch.stack({loop}){COST}"
+    edited(body)
+    assert TRIED[body] == words

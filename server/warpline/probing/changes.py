@@ -30,12 +30,13 @@ _READERS: dict[str, inputs.Reader] = {
     "recurrent": inputs.recurrent,
     "embedding": inputs.looked_up,
     "topk": inputs.ordered,
+    "windows": inputs.cut,
 }
 #: Tried on what the operators themselves did. The other kinds are tried in one usual spelling, and what is
 #: written may cost more than that, or less.
 _AS_RECORDED = frozenset({
     "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "rows", "lists", "optimizer",
-    "recurrent", "channels_last", "embedding", "topk", COMPILED,
+    "recurrent", "channels_last", "embedding", "topk", "windows", COMPILED,
 })  # fmt: skip
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
 _SPELLED = 4.0

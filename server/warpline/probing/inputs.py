@@ -268,6 +268,13 @@ def looked_up(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weigh
     return [(Question(by, (table,), tuple(words), True), 1.0)] if prod(table.shape) <= MOST_NUMBERS else []
 
 
+def cut(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """A batch of windows. Options: those of the kind, and the sizes of the batch."""
+    *words, shape = options
+    batch = Tensor(tuple(int(size) for size in shape.split(",")))
+    return [(Question(by, (batch,), tuple(words)), 1.0)] if prod(batch.shape) <= MOST_NUMBERS else []
+
+
 def ordered(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
     """What is sorted, by the sorts' own time; nothing where that of one sort is not known."""
     found: dict[tuple[Tensor, ...], float] = {}

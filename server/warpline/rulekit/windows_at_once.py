@@ -74,6 +74,37 @@ def windows_at_once(context: Context, found: Rounds, cut: list[tuple[cst.BaseExp
     return edits.fix("Cut all windows at once", "safe")
 
 
+def how_tried(
+    context: Context, found: Rounds, cut: list[tuple[cst.BaseExpression, Window]]
+) -> tuple[str, ...] | None:
+    """The options of a trial of kind "windows", by the first window of a round; None where the record does
+    not have its size."""
+    source, loop, graph = found.source, found.loop, graph_around(context.profile.facts.dataflow)
+    if graph is None or isinstance(loop, (cst.While, cst.Call)):
+        return None
+    value, window = cut[0]
+    calls = source.nodes(cst.Call, within=value)
+    pieces = called_from(source, graph, "slice", window.piece) or called_from(
+        source, graph, "lift_fresh", *calls
+    )
+    try:
+        one = _cut(context, found, graph, value, window)
+    except Refused:
+        return None
+    if not pieces or one.dims is None:
+        return None
+    made = pieces[0].outputs[0]
+    shape, dim = graph.shape(made), one.dims - 1 if window.last else window.dim
+    if dim >= len(shape):
+        return None
+    taken = loop.iter if isinstance(loop, cst.For) else loop.for_in.iter
+    words = ["tensor"] if called_from(source, graph, "unbind", loop, taken) else []
+    words += ["cast"] if any(is_method(call, "astype") for call in calls) else []
+    words += [] if one.device else ["host"]
+    sizes = ",".join(map(str, (round(found.count), *shape)))
+    return ("numpy" if one.arrays else "torch", str(dim), graph.dtype(made), *words, sizes)
+
+
 def _left(source: Source, loop: cst.For) -> bool:
     """Whether something after the loop reads the number that it ends with."""
     function = source.enclosing(loop, cst.FunctionDef) or source.module

@@ -248,7 +248,7 @@ from warpline.rulekit.cells import Cells, cells
 from warpline.rulekit.rounds import Rounds, piecework_ms, rounds
 from warpline.rulekit.vectorised import at_once
 from warpline.rulekit.windows import windows
-from warpline.rulekit.windows_at_once import windows_at_once
+from warpline.rulekit.windows_at_once import how_tried, windows_at_once
 
 #: Kernels that take less are all launch and tail (see ``warpline.simulate.changes``).
 SHORT_MS = 0.005
@@ -285,7 +285,7 @@ class PythonLoopOverTensor(Rule):
                 cause=max(costs, key=lambda cost: cost.step_ms).place,
                 cost_ms=spent,
                 saving_ms=spent * (1 - 1 / found.count),
-                change=_change(found, short, pieces),
+                change=_change(found, short, pieces, how_tried(context, found, cut) if cut else None),
                 fixes=[
                     partial(windows_at_once, context, found, cut) if cut else partial(at_once, context, found)
                 ],
@@ -317,9 +317,12 @@ def _one_layer(context: Context, found: Cells) -> Draft:
     )
 
 
-def _change(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]) -> Change:
-    """One round for all pieces. Where that was not tried: one round's time on the host, and on a device that
-    is done with a piece as soon as it begins; else of taking the pieces (``pieces``: ms by line) alone."""
+def _change(
+    found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float], windows: tuple[str, ...] | None
+) -> Change:
+    """One round for all pieces; ``windows``: how those are tried. Where that was not tried: one round's time
+    on the host, and on a device that is done with a piece as soon as it begins; else of taking the pieces
+    (``pieces``: ms by line) alone."""
     places = tuple(cost.place for cost in found.costs)
     gone = 1 - 1 / found.count
     otherwise = Together(
@@ -332,4 +335,6 @@ def _change(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float])
             for cost in found.costs
         )
     )
+    if windows is not None:
+        return Replace("windows", places, otherwise, windows)
     return Replace("loop", places, otherwise, (str(round(found.count)),))

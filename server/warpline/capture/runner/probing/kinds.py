@@ -20,6 +20,7 @@ from . import (
     products,
     recurrent,
     sorts,
+    windows,
 )
 from .pair import Pair
 
@@ -40,4 +41,5 @@ KINDS: Dict[str, Callable[[Question, str], Pair]] = {
     **products.KINDS,
     **recurrent.KINDS,
     **sorts.KINDS,
+    **windows.KINDS,
 }
