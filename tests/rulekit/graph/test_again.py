@@ -41,6 +41,16 @@ def test_what_depends_on_kept_tensors_alone(step: Callable[[int], Any], found: s
         assert "addmm" in found or not {"addmm"} & names(step)
 
 
+def test_a_list_that_is_not_recorded_may_have_other_tensors_in_each_step() -> None:
+    def step(at: int, few: int) -> Any:
+        kept = torch.stack([TABLE.exp()] * few).sum(0)
+        return torch.stack([BATCHES[at] + row for row in range(few)]).sum(0) @ kept.T
+
+    with torch.no_grad():
+        assert names(lambda at: step(at, 9)) == {"exp", "stack", "sum"}
+        assert names(lambda at: step(at, 99)) == {"exp"}
+
+
 EDGES = torch.randint(20, (2, 60))
 
 

@@ -62,7 +62,7 @@ def _keys(mode: Operators, kept: Set[int], numbers: Interned) -> Iterator[Tuple[
         return tuple(map(key_of, value)) if isinstance(value, (list, tuple)) else repr(value)
 
     for index, (name, given, outputs) in enumerate(zip(mode.name, mode.arguments, mode.outputs)):
-        if name in mode.random:
+        if name in mode.random or index in mode.partly:
             continue
         try:
             layouts = [mode.values.places[value][1] for value in outputs]

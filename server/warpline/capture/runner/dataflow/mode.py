@@ -83,6 +83,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.compiled = 0  # calls of compiled code
         self.owners: List[Owner] = []
         self.random: Set[int] = set()  # names of operators that draw numbers, or get data from elsewhere
+        self.partly: Set[int] = set()  # operators with a list that is not recorded
         self._forward_values: Optional[int] = None  # values that there were when a backward pass began
         self.buffers: Tuple[int, ...] = ()
         self.values = Values(torch, self._alias)
@@ -124,6 +125,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
                 outside = any(isinstance(one, torch.UntypedStorage) for one in arguments)  # a worker's batch
                 if outside or torch.Tag.nondeterministic_seeded in getattr(function, "tags", ()):
                     self.random.add(self.names[str(function)])
+                if any(isinstance(one, (list, tuple)) and len(one) > MOST_IN_LIST for one in arguments):
+                    self.partly.add(len(self.name) - 1)
                 if result is None:
                     self.values.wrote(_tensors((arguments, tuple(named.values()))))
                 if function is self._embedding:
