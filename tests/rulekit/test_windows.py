@@ -176,6 +176,11 @@ def test_a_look_up_on_a_device_does_not_wait_for_it() -> None:
             TORCH + "    for part in (steps,):\n        pass\n",
             "torch.stack([torch.from_numpy(part[i:i+size].astype(int)) for i in ix])", "`part` is an array",
         ),
+        (
+            TORCH + "    for part in (steps,):\n        def cut():\n            return "
+            "torch.stack([torch.from_numpy(part[i:i+size].astype(int)) for i in ix])" + COST
+            + "    cut()\n", "0", "`part` is an array",
+        ),
         ("    ix = iter(range(16))\n", "torch.stack([tokens[i:i+size] for i in ix])", "what `ix` is"),
         (
             TORCH + "    xs = []\n    for i in ix:\n        xs.append(tokens[i:i+size])" + COST,

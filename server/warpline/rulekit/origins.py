@@ -188,14 +188,14 @@ def assigned_values(
     context: Context, source: Source, node: cst.Name | cst.Attribute
 ) -> list[tuple[Source, cst.BaseExpression]]:
     """All that a name, or an attribute of a method's own object, is given. Nothing where it gets something
-    in another way, too: from a loop, say, or from a call that gives several values."""
+    in another way, too: from a loop, or from a call that gives several values."""
     if isinstance(node, cst.Attribute) and is_self(node.value):
         return [(source, value) for value in _own_values(source, node)]
     if isinstance(node, cst.Name):
-        function = source.enclosing(node, cst.FunctionDef)
+        functions = [one for one in source.ancestors(node) if isinstance(one, cst.FunctionDef)]
         bound = [one for one in source.nodes(cst.Name) if one.value == node.value and source.binds(one)]
         scopes = {source.enclosing(one, cst.FunctionDef) for one in bound}
-        scope = function if function in scopes else None
+        scope = next((one for one in functions if one in scopes), None)
         here = [one for one in bound if source.enclosing(one, cst.FunctionDef) is scope]
         pairs = [one for each in _assignments(source, scope or source.module) for one, _ in _pairs(each)]
         if any(

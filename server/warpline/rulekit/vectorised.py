@@ -321,7 +321,8 @@ def put_joined(
 def put_stacked(
     source: Source, edits: Edits, loop: cst.CSTNode, pieces: str, uses: int, laid: str = ""
 ) -> None:
-    """Replace the stack of the list ``pieces``, which its function names so often, by its name."""
+    """Replace the stack of the list ``pieces``, which its function names so often, by its name. Raises
+    Refused."""
     scope = source.enclosing(loop, cst.FunctionDef) or source.module
     named = [
         each for each in source.nodes(cst.Name, cst.Attribute, within=scope) if source.code(each) == pieces
