@@ -1,15 +1,17 @@
-"""Edits that read a value later: after the loop, or every N steps."""
+"""Edits that read a value later: after the loop, where it is told now and then, or every N steps."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.model.report import Fix
+from warpline.model.report import Applicability, Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.waiting import READS, counter, read_call, reads_of
+from warpline.rulekit.waiting import READS, USUAL, counter, read_call, reads_of
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, is_method
+from warpline.syntax.source import Source, Statement, called_name, is_method
 
 #: Operators that bring a value to the host.
 _READ_OPS = ("aten::item", "aten::_local_scalar_dense")
@@ -21,15 +23,32 @@ _TELLS = (
 )  # fmt: skip
 #: Methods, and functions of torch, whose result is one bit.
 _ONE_BIT = ("all", "any")
+ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
 
-def read_later(context: Context, cost: LineCost) -> Fix:
-    """A fix for the value that the line of ``cost`` reads in each step. Raises Refused."""
-    source = context.source(cost.file)
+def read_later(context: Context, cost: LineCost, behind: Iterable[LineCost] = ()) -> Fix:
+    """A fix for the value that the line of ``cost`` reads in each step, and for those that lines ``behind``
+    it read, as far as they can be edited: they would wait in its place. Raises Refused."""
+    edits = Edits(context.source(cost.file))
+    title, applicability = _later(context, edits, cost)
+    for other in behind:
+        more = Edits(edits.source)
+        try:
+            _, also = _later(context, more, other)
+        except Refused:
+            continue
+        edits.join(more)
+        applicability = also if also == "unsafe" else applicability
+    return edits.fix(title, applicability)
+
+
+def _later(context: Context, edits: Edits, cost: LineCost) -> tuple[str, Applicability]:
+    """Writes the changes for the line of ``cost``; what they do, and how safe they are. Raises Refused."""
+    source = edits.source
     call = read_call(source, cost.line)
     checked = _asserted(source, cost.line)
     if checked is not None:
-        return _on_device(source, *checked)
+        return _on_device(edits, *checked)
     if call is None:
         raise Refused("the wait is not a plain `.item()` or `.cpu()`")
     statement = source.statement(call)
@@ -40,18 +59,18 @@ def read_later(context: Context, cost: LineCost) -> Fix:
         raise Refused("the program branches on the value")
     small = statement.body[0]
     if is_method(call, "item") and isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
-        return _sum(source, call, small, cost)
+        return _sum(context, edits, call, small, cost)
     if isinstance(small, cst.Expr):
         outer = small.value
         if is_method(outer, "append") and is_method(call, "item"):
-            return _list(source, call, outer, _whole(source, call, cost))
+            return _list(edits, call, outer, _whole(source, call, cost))
         if not isinstance(outer, cst.Call) or not source.is_named(outer.func, *_TELLS):
             name = source.code(outer.func) if isinstance(outer, cst.Call) else "what it is given to"
             raise Refused(
                 f"`{name}` may need each value: pass `.detach()`, accumulate on the device, and read "
                 "it after the loop"
             )
-        return _every_so_often(source, statement)
+        return _every_so_often(edits, statement)
     raise Refused("the value is used on the host in every step")
 
 
@@ -72,41 +91,75 @@ def _asserted(source: Source, line: int) -> tuple[cst.Assert, cst.Call, bool] | 
     return None
 
 
-def _on_device(source: Source, check: cst.Assert, test: cst.Call, negated: bool) -> Fix:
+def _on_device(edits: Edits, check: cst.Assert, test: cst.Call, negated: bool) -> tuple[str, Applicability]:
+    source = edits.source
     if check.msg is not None and not isinstance(source.literal(check.msg), str):
         raise Refused("the message of the `assert` would be made in each step: use a fixed text")
-    edits = Edits(source)
     torch = edits.add_import("torch", "import torch")
     said = "" if check.msg is None else f", {source.code(check.msg)}"
     edits.replace(check, f"{torch}._assert_async({'~' if negated else ''}{source.code(test)}{said})")
-    return edits.fix("Let the device check it", "unsafe")
+    return "Let the device check it", "unsafe"
 
 
-def _sum(source: Source, call: cst.Call, small: cst.AugAssign, cost: LineCost) -> Fix:
+def _sum(
+    context: Context, edits: Edits, call: cst.Call, small: cst.AugAssign, cost: LineCost
+) -> tuple[str, Applicability]:
+    source = edits.source
     assert isinstance(small.target, cst.Name)
     if not isinstance(small.operator, cst.AddAssign):
         raise Refused("only sums can be accumulated on the device without changing their bits")
-    name, whole = small.target.value, _whole(source, call, cost)
-    loop = _loop_without(source, name, small)
-    edits = Edits(source)
+    operators = arithmetic(source, call, small.value)
+    if operators is None:
+        raise Refused("the value is used on the host in every step")
+    divides = any(isinstance(one, cst.Divide) for one in operators)
+    name, loop = small.target.value, _loop_of(source, small)
+    uses = reads_of(source, name, source.enclosing(small, cst.FunctionDef) or source.module)
+    begins = [source.literal(source.given(one)) for one in uses if source.binds(one)]
+    real = float in map(type, begins)
+    whole = _whole(source, call, cost) and not operators and not real
+    told = _told(context, source, name, small, cost)
     # In double precision a sum has the bits that Python's own would have.
     edits.replace(call, _receiver(source, call) + (".detach()" if whole else ".detach().double()"))
-    edits.insert_after(loop, f"{name} = {'int' if whole else 'float'}({name})")
+    read = f"{'int' if whole else 'float'}({name})"
+    for node in told:
+        context.reached.keep(source, node)
+        edits.replace(node, read)
+    if not told or _read_outside(source, name, loop):
+        edits.insert_after(loop, f"{name} = {read}")
     # What was summed may have been integers, which no record says: then a whole number becomes 3.0.
-    known = whole or _types(cost) or not is_method(_summed(call), "sum", "count_nonzero")
-    return edits.fix("Accumulate on the device and read once after the loop", "safe" if known else "unsafe")
+    types = [*_types(cost)]
+    integers = _whole(source, call, cost) if types else is_method(_summed(call), "sum", "count_nonzero")
+    # A GPU multiplies by the inverse of what it divides by.
+    safe = whole or (not divides and (real or not integers))
+    where = "where it is told" if told else "once after the loop"
+    return f"Accumulate on the device and read {where}", "safe" if safe else "unsafe"
 
 
-def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> Fix:
+def arithmetic(source: Source, node: cst.CSTNode, whole: cst.CSTNode) -> list[cst.BaseBinaryOp] | None:
+    """The operators between ``node`` and the expression ``whole`` that it is a part of, innermost first, None
+    where it is anything but a sum, a difference, a product or a quotient."""
+    found: list[cst.BaseBinaryOp] = []
+    while node is not whole:
+        above = source.parent(node)
+        if not isinstance(above, cst.BinaryOperation) or not isinstance(above.operator, ARITHMETIC):
+            return None
+        found.append(above.operator)
+        node = above
+    return found
+
+
+def _list(edits: Edits, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> tuple[str, Applicability]:
+    source = edits.source
     assert isinstance(outer, cst.Call) and isinstance(outer.func, cst.Attribute)
     if not isinstance(outer.func.value, cst.Name) or len(outer.args) != 1 or outer.args[0].value is not call:
         raise Refused("the value is used on the host in every step")
     name = outer.func.value.value
-    loop = _loop_without(source, name, outer)
-    edits = Edits(source)
+    loop = _loop_of(source, outer)
+    if any(not source.inside(read, outer) for read in reads_of(source, name, loop)):
+        raise Refused(f"`{name}` is also read inside the loop")
     edits.replace(call, _receiver(source, call) + ".detach()")
     edits.insert_after(loop, f"{name}[:] = [{'int' if whole else 'float'}(value) for value in {name}]")
-    return edits.fix("Keep the values on the device and read them after the loop", "safe")
+    return "Keep the values on the device and read them after the loop", "safe"
 
 
 def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
@@ -128,15 +181,69 @@ def _summed(call: cst.Call) -> cst.BaseExpression | None:
     return call.func.value if isinstance(call.func, cst.Attribute) else None
 
 
-def _loop_without(source: Source, name: str, use: cst.CSTNode) -> cst.For | cst.While:
-    """The innermost loop, provided that ``name`` is used nowhere else in it."""
+def _loop_of(source: Source, use: cst.CSTNode) -> cst.For | cst.While:
+    """The innermost loop around ``use``, provided that the function does not return from it."""
     loop = source.loops(use)[0]
-    for read in reads_of(source, name, loop):
-        if not source.inside(read, use):
-            raise Refused(f"`{name}` is also read inside the loop")
-    if any(isinstance(node, cst.Return) for node in source.nodes(cst.Return, within=loop)):
+    if source.nodes(cst.Return, within=loop):
         raise Refused("the function may return from inside the loop")
     return loop
+
+
+def _told(context: Context, source: Source, name: str, use: cst.AugAssign, cost: LineCost) -> list[cst.Name]:
+    """Where ``name``, which ``use`` adds to, is read inside the loop now and then. Raises Refused where it is
+    read in each round, or given anything but a number."""
+    loop, told = source.loops(use)[0], list[cst.Name]()
+    for node in reads_of(source, name, loop):
+        if source.inside(node, use):
+            continue
+        if source.binds(node):
+            if isinstance(source.literal(source.given(node)), (int, float)):
+                continue  # a new sum begins
+            raise Refused(f"`{name}` is also changed inside the loop")
+        if not now_and_then(context, source, node, loop, cost) or names_itself(source, node):
+            raise Refused(f"`{name}` is also read inside the loop")
+        told.append(node)
+    called = {called_name(call) for call in source.nodes(cst.Call, within=loop)}
+    for function in source.nodes(cst.FunctionDef):
+        if (
+            function.name.value in called
+            and not source.inside(loop, function)
+            and reads_of(source, name, function)
+        ):
+            raise Refused(f"`{function.name.value}` has a `{name}` as well, and is called inside the loop")
+    return told
+
+
+def names_itself(source: Source, node: cst.CSTNode) -> bool:
+    """Whether ``node`` is in an ``f"{total=}"``, which shows its text."""
+    shown = source.enclosing(node, cst.FormattedStringExpression)
+    return shown is not None and shown.equal is not None
+
+
+def now_and_then(
+    context: Context, source: Source, node: cst.CSTNode, loop: cst.For | cst.While, cost: LineCost
+) -> bool:
+    """Whether ``node`` stands below an ``if`` in the loop that seldom holds: of the rounds of ``cost``'s line
+    fewer ran it than make a wait usual."""
+    within = (outer for outer in source.ancestors(node) if source.inside(outer, loop))
+    if not any(isinstance(outer, cst.If) and not source.inside(node, outer.test) for outer in within):
+        return False
+    statement = source.statement(node)
+    if statement is None:
+        return False
+    lines = context.costs_within(source.path, source.line(statement), source.span(node)[1][0])
+    return max((one.calls for one in lines), default=0.0) < USUAL * cost.calls
+
+
+def _read_outside(source: Source, name: str, loop: cst.For | cst.While) -> bool:
+    """Whether ``name`` may be read where the loop is not: it is not the function's own, or read there."""
+    function = source.enclosing(loop, cst.FunctionDef)
+    if function is None:
+        return True
+    if any(one.name.value == name for one in source.nodes(cst.NameItem, within=function)):
+        return True  # global or nonlocal
+    uses = [one for one in reads_of(source, name, function) if not source.inside(one, loop)]
+    return any(not source.binds(one) for one in uses)
 
 
 def _receiver(source: Source, call: cst.Call) -> str:
@@ -144,7 +251,8 @@ def _receiver(source: Source, call: cst.Call) -> str:
     return source.code(call.func.value)
 
 
-def _every_so_often(source: Source, statement: Statement) -> Fix:
+def _every_so_often(edits: Edits, statement: Statement) -> tuple[str, Applicability]:
+    source = edits.source
     found = counter(source, statement)
     if found is None:
         raise Refused("reading it only every N steps needs a counter, and the loop has none")
@@ -152,6 +260,5 @@ def _every_so_often(source: Source, statement: Statement) -> Fix:
         isinstance(outer, cst.If) for outer in source.ancestors(statement) if source.inside(outer, found[1])
     ):
         raise Refused("it is already read under a condition")
-    edits = Edits(source)
     edits.wrap([statement], f"if {found[0]} % 50 == 0:")
-    return edits.fix("Read the value only every N steps", "unsafe")
+    return "Read the value only every N steps", "unsafe"

@@ -15,7 +15,7 @@ import libcst as cst
 
 from warpline.model.profile import Profile
 from warpline.model.report import Edit, Fix
-from warpline.syntax.source import Source, Statement
+from warpline.syntax.source import Position, Source, Statement
 from warpline.wire.sites import Compile, Loader, Triton, facts_of
 
 #: Statements without code of their own: Python traces no line of them.
@@ -35,12 +35,18 @@ class Reached:
         }
         self._roots = tuple(root.rstrip("/\\") + os.sep for root in profile.manifest.roots)
         self._births = {frame.place for site in facts.sites for frame in site.frames}
+        self._kept: list[tuple[str, Position, Position]] = []
         # Code that Python does not run itself: compiled, of a kernel, in a worker process.
         self._elsewhere = bool(facts.compiled_kernels or facts.compile_events) or any(
             site.kind in (Compile.KIND, Triton.KIND)
             or (site.kind == Loader.KIND and facts_of(Loader, site).num_workers)
             for site in facts.sites
         )
+
+    def keep(self, source: Source, node: cst.CSTNode) -> None:
+        """Edits of ``node`` keep what the program does there as it was: they need not be reached, the edit
+        that they belong to has to be."""
+        self._kept.append((source.path, *source.span(node)))
 
     def statement(self, source: Source, statement: Statement | None) -> bool | None:
         """Whether ``statement`` ran; None where that is not known."""
@@ -84,6 +90,8 @@ class Reached:
         line = edit.start[0]
         if edit.start == edit.end and not edit.text.strip():
             return None  # the indentation of a line that stays
+        if any(file == edit.file and a <= edit.start and edit.end <= b for file, a, b in self._kept):
+            return None
         if edit.start != edit.end or not _is_whole_lines(source, edit):
             return self.statement(source, source.statement_at(line))
         # New lines are between two statements of their block: one of them ran, and so will they.

@@ -264,6 +264,11 @@ class Edits:
         else:
             self._change((1, 0), (1, 0), f"{statement}{self.source.newline}")
 
+    def join(self, other: Edits) -> None:
+        """Take over the changes of ``other``, of the same file; what both do is done once."""
+        self._changes += [change for change in other._changes if change not in self._changes]
+        self._imported |= other._imported
+
     # -- the result -----------------------------------------------------------------------------
 
     def fix(self, title: str, applicability: Applicability, *others: Edits) -> Fix:

@@ -250,22 +250,28 @@ class Source:
         if len(bound) != 1 or self.enclosing(bound[0], cst.FunctionDef, cst.ClassDef, cst.For, cst.While):
             return None
         assign = self.enclosing(bound[0], cst.Assign)
-        if assign is None or len(assign.targets) != 1:
-            return None
-        target, value = assign.targets[0].target, assign.value
-        if target is bound[0]:
-            return value
-        if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple):
-            return None
-        pairs = zip(target.elements, value.elements, strict=False)
-        given = [right.value for left, right in pairs if left.value is bound[0]]
-        plain = all(isinstance(one, cst.Element) for one in (*target.elements, *value.elements))
-        return given[0] if plain and given else None
+        return self.given(bound[0]) if assign is not None and len(assign.targets) == 1 else None
 
-    def binds(self, name: cst.Name) -> bool:
+    def given(self, name: cst.Name) -> cst.BaseExpression | None:
+        """What an assignment gives the ``name`` on its left, as in ``a = b = 1`` or ``a, b = 1, 2``; None
+        where anything else does."""
+        assign = self.enclosing(name, cst.Assign)
+        for target in [one.target for one in assign.targets] if assign is not None else []:
+            value = assign.value  # type: ignore[union-attr]  # it has targets
+            if target is name:
+                return value
+            if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+                pairs = zip(target.elements, value.elements, strict=False)
+                given = [right.value for left, right in pairs if left.value is name]
+                if given and all(type(one) is cst.Element for one in (*target.elements, *value.elements)):
+                    return given[0]
+        return None
+
+    def binds(self, name: cst.Name | cst.Attribute) -> bool:
         """Whether a name is given something there, or said to be the file's inside a function."""
-        above: cst.CSTNode | None = name
-        while isinstance(above, (cst.Name, cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
+        inner: cst.CSTNode = name
+        above = self.parent(name)
+        while isinstance(above, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
             inner, above = above, self.parent(above)
         if isinstance(above, (cst.AssignTarget, cst.AsName, cst.NameItem, cst.ImportAlias)):
             return True
