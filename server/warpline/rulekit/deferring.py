@@ -9,6 +9,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit.context import Context
+from warpline.rulekit.meters import ARITHMETIC, is_formatted, made_once, meter_of, parameter_of, reads
 from warpline.rulekit.waiting import READS, USUAL, counter, read_call, reads_of
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement, called_name, is_method
@@ -23,7 +24,6 @@ _TELLS = (
 )  # fmt: skip
 #: Methods, and functions of torch, whose result is one bit.
 _ONE_BIT = ("all", "any")
-ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
 
 def read_later(context: Context, cost: LineCost, behind: Iterable[LineCost] = ()) -> Fix:
@@ -65,6 +65,10 @@ def _later(context: Context, edits: Edits, cost: LineCost) -> tuple[str, Applica
         if is_method(outer, "append") and is_method(call, "item"):
             return _list(edits, call, outer, _whole(source, call, cost))
         if not isinstance(outer, cst.Call) or not source.is_named(outer.func, *_TELLS):
+            if isinstance(outer, cst.Call) and is_method(call, "item"):
+                done = _metered(context, edits, call, outer, cost)
+                if done is not None:
+                    return done
             name = source.code(outer.func) if isinstance(outer, cst.Call) else "what it is given to"
             raise Refused(
                 f"`{name}` may need each value: pass `.detach()`, accumulate on the device, and read "
@@ -146,6 +150,42 @@ def arithmetic(source: Source, node: cst.CSTNode, whole: cst.CSTNode) -> list[cs
         found.append(above.operator)
         node = above
     return found
+
+
+def _metered(
+    context: Context, edits: Edits, call: cst.Call, outer: cst.Call, cost: LineCost
+) -> tuple[str, Applicability] | None:
+    """The same for a meter that gets the value, ``losses.update(loss.item(), n)``: it is read where it is
+    told. None where it is not known what it is."""
+    source = edits.source
+    meter, arg = outer.func, next(arg for arg in outer.args if source.inside(call, arg))
+    if not isinstance(meter, cst.Attribute) or not isinstance(meter.value, cst.Name):
+        return None
+    made = made_once(context, source, meter.value)
+    operators = arithmetic(source, call, arg.value)
+    if made is None or operators is None:
+        return None
+    scope, where, owner = made
+    kind = meter_of(where, owner, meter.attr.value, lambda method: parameter_of(method, arg, outer))
+    if _whole(source, call, cost) and not any(isinstance(one, cst.Divide) for one in operators):
+        raise Refused("the value is a whole number, and would not be one on the device")
+    loop, name = source.loops(call)[0], meter.value.value
+    for read in reads(context, source, meter.value, scope, kind):
+        node = read.node
+        if source.inside(node, loop) and (
+            not now_and_then(context, source, node, loop, cost) or names_itself(source, node)
+        ):
+            raise Refused(f"`{name}` is also read inside the loop")
+        if read.bare and not is_formatted(source, node):
+            context.reached.keep(source, node)
+            edits.replace(node, f"float({source.code(node)})")  # 0 of a meter without values becomes 0.0
+    # A copy, if the value is changed later, and without dimensions: format shows no others as a number.
+    ops = [op for op in cost.ops if op.name in _READ_OPS]
+    alone = bool(ops) and all(op.shapes[:1] == ((),) for op in ops)
+    copied = ".clone()" if any("double" in name for name in _types(cost)) else ".double()"
+    edits.replace(call, _receiver(source, call) + ".detach()" + ("" if alone else ".squeeze()") + copied)
+    # Its sums have the same bits, but a GPU multiplies by the inverse of what it divides by.
+    return "Keep the value on the device until it is told", "unsafe"
 
 
 def _list(edits: Edits, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> tuple[str, Applicability]:

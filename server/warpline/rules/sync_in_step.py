@@ -74,6 +74,54 @@ total = float(total)
 
 ```python
 #> totals idle_ms=8
+class AverageMeter:
+    def __init__(self):
+        self.sum = self.count = 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+    @property
+    def average(self):
+        return self.sum / self.count
+
+losses = AverageMeter()
+for step, (images, labels) in enumerate(loader):
+    loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    losses.update(loss.item(), len(images))
+    #^ found; cost calls=1 cpu_ms=9 sync_ms=9 step_ms=0.5; op aten::item dtypes=float shapes=[[]]
+    if step % 100 == 99:
+        print(step, losses.average)  #> cost calls=0.01
+```
+
+## Use instead
+
+```python
+class AverageMeter:
+    def __init__(self):
+        self.sum = self.count = 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+    @property
+    def average(self):
+        return self.sum / self.count
+
+losses = AverageMeter()
+for step, (images, labels) in enumerate(loader):
+    loss = train(images, labels)
+    losses.update(loss.detach().double(), len(images))
+    if step % 100 == 99:
+        print(step, float(losses.average))
+```
+
+## Example
+
+```python
+#> totals idle_ms=8
 history = []
 for images, labels in loader:
     loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
@@ -226,8 +274,9 @@ for step, images in enumerate(loader):
 ## Fix safety
 
 Safe if the sum or the list is only read after the loop, or the sum now and then: a sum in double precision
-on the device has exactly the same bits. Unsafe if a message is then only printed every N steps, and where
-the device checks an `assert`: the program then ends a little later, and on a GPU nothing can catch the error.
+on the device has exactly the same bits. Unsafe for meters, whose quotients may
+differ in the last bit, if a message is then only printed every N steps, and where the device checks an
+`assert`: the program then ends a little later, and on a GPU nothing can catch the error.
 
 ## References
 
