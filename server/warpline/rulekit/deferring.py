@@ -15,7 +15,7 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement, called_name, is_method
 
 #: Operators that bring a value to the host.
-_READ_OPS = ("aten::item", "aten::_local_scalar_dense")
+READ_OPS = ("aten::item", "aten::_local_scalar_dense")
 #: Calls that only tell somebody a value; others (a running average) may need each of them.
 _TELLS = (
     "print", "write", "info", "debug", "warning", "log", "log_metrics", "log_dict", "log_scalar", "echo",
@@ -141,11 +141,14 @@ def _sum(
 
 def arithmetic(source: Source, node: cst.CSTNode, whole: cst.CSTNode) -> list[cst.BaseBinaryOp] | None:
     """The operators between ``node`` and the expression ``whole`` that it is a part of, innermost first, None
-    where it is anything but a sum, a difference, a product or a quotient."""
+    where it is anything but a sum, a difference, a product, a quotient or a square."""
     found: list[cst.BaseBinaryOp] = []
     while node is not whole:
         above = source.parent(node)
-        if not isinstance(above, cst.BinaryOperation) or not isinstance(above.operator, ARITHMETIC):
+        if not isinstance(above, cst.BinaryOperation):
+            return None
+        square = isinstance(above.operator, cst.Power) and source.literal(above.right) == 2
+        if not isinstance(above.operator, ARITHMETIC) and not square:
             return None
         found.append(above.operator)
         node = above
@@ -180,7 +183,7 @@ def _metered(
             context.reached.keep(source, node)
             edits.replace(node, f"float({source.code(node)})")  # 0 of a meter without values becomes 0.0
     # A copy, if the value is changed later, and without dimensions: format shows no others as a number.
-    ops = [op for op in cost.ops if op.name in _READ_OPS]
+    ops = [op for op in cost.ops if op.name in READ_OPS]
     alone = bool(ops) and all(op.shapes[:1] == ((),) for op in ops)
     copied = ".clone()" if any("double" in name for name in _types(cost)) else ".double()"
     edits.replace(call, _receiver(source, call) + ".detach()" + ("" if alone else ".squeeze()") + copied)
@@ -214,7 +217,7 @@ def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
 
 
 def _types(cost: LineCost) -> list[str]:
-    return [op.dtypes[0] for op in cost.ops if op.name in _READ_OPS and op.dtypes]
+    return [op.dtypes[0] for op in cost.ops if op.name in READ_OPS and op.dtypes]
 
 
 def _summed(call: cst.Call) -> cst.BaseExpression | None:

@@ -90,10 +90,15 @@ def over_lists(context: Context, source: Source, line: int) -> Fix:
     loops = source.loops_from(statement) if statement is not None else []
     if not loops or not isinstance(loops[0], cst.For):
         raise Refused(ADVICE)
-    version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
-    if version < _FIRST_VERSION:
+    if not has_lists(context):
         raise Refused("this version of torch has not all operations for lists of tensors")
     return _Loop(context, source, loops[0]).fix()
+
+
+def has_lists(context: Context) -> bool:
+    """Whether the run's version of torch has all operations for lists of tensors."""
+    version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
+    return version >= _FIRST_VERSION
 
 
 class _Loop:

@@ -1,0 +1,105 @@
+"""Edits that read many values of the device at once, where a comprehension waits for each of them."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from warpline.model.change import RemoveSyncs
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.deferring import READ_OPS
+from warpline.rulekit.foreach import has_lists
+from warpline.rulekit.waiting import read_call, reads_of
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, called_name, is_method
+
+_COMPREHENSIONS = (cst.DictComp, cst.ListComp, cst.GeneratorExp, cst.SetComp)
+#: Methods that give the same objects each time they are called.
+_FRESH = (
+    "items", "values", "keys", "parameters", "named_parameters", "modules", "named_modules", "children",
+    "named_children", "buffers", "named_buffers",
+)  # fmt: skip
+#: Calls that make a list or another collection, which can be gone through twice.
+_COLLECTIONS = ("list", "tuple", "dict", "sorted")
+_DISPLAYS = (cst.List, cst.Tuple, cst.Dict, cst.ListComp, cst.DictComp)
+_NORMS = ("torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm")
+
+
+def all_but_one(cost: LineCost) -> RemoveSyncs:
+    """The change that :func:`read_at_once` makes: the last wait of each run of the line stays."""
+    copies = sum(kernel.count for kernel in cost.kernels if kernel.kind == "copy")
+    return RemoveSyncs((cost.place,), keep=min(1.0, max(cost.calls, 1.0) / max(cost.syncs + copies, 1.0)))
+
+
+def read_at_once(context: Context, cost: LineCost) -> Fix:
+    """A fix for a comprehension that reads a value of each of many tensors. Raises Refused."""
+    source = context.source(cost.file)
+    call = read_call(source, cost.line)
+    whole = source.enclosing(call, *_COMPREHENSIONS, cst.Lambda) if call is not None else None
+    if call is None or not isinstance(whole, _COMPREHENSIONS) or not cost.syncs > cost.calls:
+        raise Refused("the line does not read one value after the other")
+    head, part = whole.for_in, whole.value if isinstance(whole, cst.DictComp) else whole.elt
+    assert isinstance(call.func, cst.Attribute)
+    if not is_method(call, "item") or not source.inside(call, part):
+        raise Refused("the values are not read by a plain `.item()`")
+    if head.inner_for_in is not None or head.asynchronous is not None:
+        raise Refused("the comprehension has several loops")
+    read = [op for op in cost.ops if op.name in READ_OPS]
+    if not read or any(op.shapes[:1] != ((),) for op in read) or len({op.dtypes[:1] for op in read}) > 1:
+        raise Refused("it is not known that the values are numbers of one type")
+    edits = Edits(source)
+    torch = edits.add_import("torch", "import torch")
+    loop = source.code(head).lstrip()  # which begins with the blanks before it
+    numbers = f"{_stacked(context, source, call.func.value, loop, torch)}.tolist()"
+    if isinstance(whole, cst.DictComp):
+        if part is not call or not _twice(source, head.iter):
+            raise Refused("what it goes through may be gone afterwards")
+        keys = f"[{source.code(whole.key)} {loop}]"
+        edits.replace(whole, f"dict(zip({keys}, {numbers}))")
+    elif part is call and not isinstance(whole, cst.SetComp):
+        edits.replace(whole, numbers)
+    else:
+        each = {one.value for one in source.nodes(cst.Name, within=head.target)} | {"value"}
+        others = [one for one in source.nodes(cst.Name, within=part) if not source.inside(one, call)]
+        if any(one.value in each and source.is_value(one) for one in others):
+            raise Refused("more than the values is made of the tensors")
+        edits.replace(call, "value").replace(head, source.code(head).replace(loop, f"for value in {numbers}"))
+    return edits.fix("Read all values at once", "unsafe")
+
+
+def _stacked(context: Context, source: Source, value: cst.BaseExpression, loop: str, torch: str) -> str:
+    """The values as one tensor; norms by one call for the list of tensors, where torch has that."""
+    normed = _normed(source, value) if has_lists(context) else None
+    if normed is not None:
+        return f"{torch}.stack({torch}._foreach_norm([{source.code(normed)} {loop}]))"
+    return f"{torch}.stack([{source.code(value)} {loop}])"
+
+
+def _normed(source: Source, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The tensor whose Euclidean norm ``value`` is."""
+    if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute):
+        return None
+    args = [*value.args]
+    if source.name(value.func) in _NORMS:
+        tensor = args.pop(0).value if args and args[0].keyword is None and not args[0].star else None
+    else:
+        tensor = value.func.value if value.func.attr.value == "norm" else None
+    euclidean = not args or (len(args) == 1 and not args[0].keyword and source.literal(args[0].value) == 2)
+    # A matrix norm of order 2, as `torch.linalg.norm(x, 2)` has it, is another one.
+    euclidean &= not args or source.name(value.func) != "torch.linalg.norm"
+    return tensor if euclidean else None
+
+
+def _twice(source: Source, through: cst.BaseExpression) -> bool:
+    """Whether ``through`` gives the same again when it is gone through a second time."""
+    if isinstance(through, cst.Call):
+        return isinstance(through.func, cst.Attribute) and called_name(through) in _FRESH and not through.args
+    made: list[cst.BaseExpression | None] = [*source.assigned(source.code(through))]
+    if isinstance(through, cst.Name):
+        uses = reads_of(source, through.value, source.enclosing(through, cst.FunctionDef) or source.module)
+        made = [source.given(one) for one in uses if source.binds(one)]
+    return bool(made) and all(
+        isinstance(one, _DISPLAYS) or (isinstance(one, cst.Call) and source.is_named(one.func, *_COLLECTIONS))
+        for one in made
+    )
