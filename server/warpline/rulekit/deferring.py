@@ -24,19 +24,22 @@ _TELLS = (
 )  # fmt: skip
 #: Methods, and functions of torch, whose result is one bit.
 _ONE_BIT = ("all", "any")
+_SELDOM = "Read the value only every N steps"
 
 
 def read_later(context: Context, cost: LineCost, behind: Iterable[LineCost] = ()) -> Fix:
     """A fix for the value that the line of ``cost`` reads in each step, and for those that lines ``behind``
-    it read, as far as they can be edited: they would wait in its place. Raises Refused."""
+    it read, as far as that can be edited alike: they would wait in its place. Raises Refused."""
     edits = Edits(context.source(cost.file))
     title, applicability = _later(context, edits, cost)
     for other in behind:
         more = Edits(edits.source)
         try:
-            _, also = _later(context, more, other)
+            done, also = _later(context, more, other)
         except Refused:
             continue
+        if done == _SELDOM and title != _SELDOM:
+            continue  # what it prints would be gone, which the title does not say
         edits.join(more)
         applicability = also if also == "unsafe" else applicability
     return edits.fix(title, applicability)
@@ -200,7 +203,8 @@ def _list(edits: Edits, call: cst.Call, outer: cst.BaseExpression, whole: bool) 
     loop = _loop_of(source, outer)
     if any(not source.inside(read, outer) for read in reads_of(source, name, loop)):
         raise Refused(f"`{name}` is also read inside the loop")
-    edits.replace(call, _receiver(source, call) + ".detach()")
+    # A copy: later steps may write into the same tensor, as the replay of a CUDA graph does.
+    edits.replace(call, _receiver(source, call) + ".detach().clone()")
     edits.insert_after(loop, f"{name}[:] = [{'int' if whole else 'float'}(value) for value in {name}]")
     return "Keep the values on the device and read them after the loop", "safe"
 
@@ -304,4 +308,4 @@ def _every_so_often(edits: Edits, statement: Statement) -> tuple[str, Applicabil
     ):
         raise Refused("it is already read under a condition")
     edits.wrap([statement], f"if {found[0]} % 50 == 0:")
-    return "Read the value only every N steps", "unsafe"
+    return _SELDOM, "unsafe"

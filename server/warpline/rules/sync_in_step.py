@@ -135,7 +135,7 @@ plot(history)
 history = []
 for images, labels in loader:
     loss = train(images, labels)
-    history.append(loss.detach())
+    history.append(loss.detach().clone())
 history[:] = [float(value) for value in history]
 plot(history)
 ```
