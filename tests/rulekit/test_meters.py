@@ -249,6 +249,31 @@ def test_what_shows_the_meters_shows_texts_only(old: str, new: str) -> None:
     assert "No edit is offered" in told
 
 
+def test_a_library_may_have_a_class_of_that_name() -> None:
+    given = code().replace("import torch\n", "import torch\nfrom {} import AverageMeter\n", 1)
+    for name, offered in (("train", True), (".train", True), ("timm.utils", False)):
+        (told,) = fixed(given.replace("{}", name, 1), "sync-in-step")
+        assert ("loss.detach()" in told) is offered
+
+
+def test_a_meter_of_the_file_may_be_used_in_two_modes() -> None:
+    given = (
+        "#> totals idle_ms=8\nimport torch\n"
+        + METER
+        + """\
+losses = AverageMeter('Loss')
+def run(loader, train):
+    for batch in loader:
+        loss = train(batch)  #> cost device_ms=12 idle_ms=8 step_ms=20
+        losses.update(loss.item())  #> cost calls=1 cpu_ms=9 sync_ms=9
+"""
+    )
+    (told,) = fixed(given, "sync-in-step")
+    assert "losses.update(loss.detach().squeeze().double())" in told
+    (told,) = fixed(given + "@torch.inference_mode()\ndef validate(): pass\n", "sync-in-step")
+    assert "No edit is offered" in told
+
+
 def test_a_whole_number_stays_one() -> None:
     whole = OP.replace("float", "long").replace("long", "int64")
     (told,) = fixed(code(op=whole), "sync-in-step")

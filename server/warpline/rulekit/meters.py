@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import libcst as cst
 
@@ -72,6 +73,9 @@ def made_once(
             continue
         found = {_class(context, source, source.given(one)) for one in bound}
         (made,) = found if len(found) == 1 else (None,)
+        modes = any(source.is_named(one, "inference_mode") for one in source.nodes(cst.Name, cst.Attribute))
+        if isinstance(scope, cst.Module) and modes:
+            return None  # what was made in that mode cannot be added to outside of it
         return (scope, *made) if made is not None else None
     return None
 
@@ -82,13 +86,16 @@ def _class(
     """The script's own class that ``made`` is a call of, if nothing is derived from it or it from others."""
     if not isinstance(made, cst.Call):
         return None
-    name = source.name(made.func).rpartition(".")[2]
+    package, _, name = source.name(made.func).rpartition(".")
     classes = [(one, owner) for one in context.sources() for owner in one.nodes(cst.ClassDef)]
     found = [one for one in classes if one[1].name.value == name]
     derived = any(other.is_named(base.value, name) for other, owner in classes for base in owner.bases)
     if len(found) != 1 or derived:
         return None
     where, owner = found[0]
+    first = package.lstrip(".").partition(".")[0]
+    if first and first not in Path(where.path).with_suffix("").parts:
+        return None  # a library's, of the same name
     alone = all(where.code(base.value) == "object" for base in owner.bases)
     return found[0] if alone and not owner.keywords and not owner.decorators else None
 
