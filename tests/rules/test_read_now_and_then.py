@@ -163,6 +163,36 @@ def test_only_what_keeps_its_bits_and_its_type_is_safe(added: str, start: str, s
     assert [one.applicability for one in found.fixes] == [safety]
 
 
+MEAN = code().replace("{", "{{").replace("}", "}}").replace("total += loss.item()", "total = {}")
+
+
+@pytest.mark.parametrize(
+    ("given", "safe"),
+    [
+        ("0.9 * total + 0.1 * loss.item()", True),
+        ("total + loss.item()", True),
+        ("total + (loss.item() - total) / (step + 1)", False),
+    ],
+)
+def test_a_running_mean_stays_on_the_device(given: str, safe: bool) -> None:
+    example = read_example(MEAN.format(given))
+    (text,) = fixed(MEAN.format(given), "sync-in-step")
+    assert f"total = {given.replace('item()', 'detach().double()')}\n" in text
+    assert ran(example.text) == ran(text)
+    (found,) = diagnose(example.profile, texts(example)).findings
+    assert (found.fixes[0].applicability == "safe") is safe
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["loss.item()", "loss.item() if step == 0 else 0.9 * total + loss.item()", "max(total, loss.item())",
+     "min(total, 1) + loss.item()"],
+)  # fmt: skip
+def test_anything_else_that_is_assigned_is_used_on_the_host(given: str) -> None:
+    (told,) = fixed(MEAN.format(given), "sync-in-step")
+    assert told.endswith("No edit is offered: the value is used on the host in every step.")
+
+
 BEHIND = """\
 #> totals idle_ms=8
 right = total = 0

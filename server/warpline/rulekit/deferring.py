@@ -24,6 +24,7 @@ _TELLS = (
 )  # fmt: skip
 #: Methods, and functions of torch, whose result is one bit.
 _ONE_BIT = ("all", "any")
+_USED = "the value is used on the host in every step"
 _SELDOM = "Read the value only every N steps"
 
 
@@ -61,7 +62,7 @@ def _later(context: Context, edits: Edits, cost: LineCost) -> tuple[str, Applica
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         raise Refused("the program branches on the value")
     small = statement.body[0]
-    if is_method(call, "item") and isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
+    if is_method(call, "item") and isinstance(small, (cst.AugAssign, cst.Assign)):
         return _sum(context, edits, call, small, cost)
     if isinstance(small, cst.Expr):
         outer = small.value
@@ -78,7 +79,7 @@ def _later(context: Context, edits: Edits, cost: LineCost) -> tuple[str, Applica
                 "it after the loop"
             )
         return _every_so_often(edits, statement)
-    raise Refused("the value is used on the host in every step")
+    raise Refused(_USED)
 
 
 def _asserted(source: Source, line: int) -> tuple[cst.Assert, cst.Call, bool] | None:
@@ -109,19 +110,29 @@ def _on_device(edits: Edits, check: cst.Assert, test: cst.Call, negated: bool) -
 
 
 def _sum(
-    context: Context, edits: Edits, call: cst.Call, small: cst.AugAssign, cost: LineCost
+    context: Context, edits: Edits, call: cst.Call, small: cst.AugAssign | cst.Assign, cost: LineCost
 ) -> tuple[str, Applicability]:
+    """For ``total += loss.item()``, and a mean as ``mean = 0.9 * mean + 0.1 * loss.item()``."""
     source = edits.source
-    assert isinstance(small.target, cst.Name)
-    if not isinstance(small.operator, cst.AddAssign):
-        raise Refused("only sums can be accumulated on the device without changing their bits")
+    target = small.target if isinstance(small, cst.AugAssign) else small.targets[0].target
     operators = arithmetic(source, call, small.value)
-    if operators is None:
-        raise Refused("the value is used on the host in every step")
+    if not isinstance(target, cst.Name) or operators is None:
+        raise Refused(_USED)
+    again = reads_of(source, target.value, small.value)
+    if isinstance(small, cst.Assign):
+        if not again or len(small.targets) != 1:
+            raise Refused(_USED)
+    elif not isinstance(small.operator, cst.AddAssign):
+        raise Refused("only sums can be accumulated on the device without changing their bits")
+    for one in again:
+        mixed = arithmetic(source, one, small.value)
+        if mixed is None:
+            raise Refused(_USED)
+        operators += mixed
     divides = any(isinstance(one, cst.Divide) for one in operators)
-    name, loop = small.target.value, _loop_of(source, small)
+    name, loop = target.value, _loop_of(source, small)
     uses = reads_of(source, name, source.enclosing(small, cst.FunctionDef) or source.module)
-    begins = [source.literal(source.given(one)) for one in uses if source.binds(one)]
+    begins = [source.literal(source.given(one)) for one in uses if source.binds(one) and one is not target]
     real = float in map(type, begins)
     whole = _whole(source, call, cost) and not operators and not real
     told = _told(context, source, name, small, cost)
@@ -198,7 +209,7 @@ def _list(edits: Edits, call: cst.Call, outer: cst.BaseExpression, whole: bool) 
     source = edits.source
     assert isinstance(outer, cst.Call) and isinstance(outer.func, cst.Attribute)
     if not isinstance(outer.func.value, cst.Name) or len(outer.args) != 1 or outer.args[0].value is not call:
-        raise Refused("the value is used on the host in every step")
+        raise Refused(_USED)
     name = outer.func.value.value
     loop = _loop_of(source, outer)
     if any(not source.inside(read, outer) for read in reads_of(source, name, loop)):
@@ -236,7 +247,7 @@ def _loop_of(source: Source, use: cst.CSTNode) -> cst.For | cst.While:
     return loop
 
 
-def _told(context: Context, source: Source, name: str, use: cst.AugAssign, cost: LineCost) -> list[cst.Name]:
+def _told(context: Context, source: Source, name: str, use: cst.CSTNode, cost: LineCost) -> list[cst.Name]:
     """Where ``name``, which ``use`` adds to, is read inside the loop now and then. Raises Refused where it is
     read in each round, or given anything but a number."""
     loop, told = source.loops(use)[0], list[cst.Name]()
