@@ -80,6 +80,29 @@ def test_parameters_are_known_by_the_record(busy: float, by: str, tensors: int, 
     assert found == ([(1, by)] if tensors > 8 and "linear" not in operator else [])
 
 
+def test_a_parameter_is_one_without_its_gradient_too() -> None:
+    """`m.lerp_(p.detach(), 0.1)` for tensors that have no name."""
+    example = read_example(ADAM.format(busy=0.5))
+    tensors = range(9)
+    flow = Dataflow(
+        missing="",
+        names=("aten.detach.default", "aten.lerp_.Scalar"),
+        sites=(OperatorSite(FILE, 3, "", DIRECT),),
+        shapes=((640, 640),),
+        dtypes=("float32",),
+        name=(0, 1) * 9,
+        site=(0,) * 18,
+        arguments=tuple(one for t in tensors for one in ([f"%{t}"], [f"%{30 + t}", f"%{10 + t}", 0.1])),
+        outputs=tuple(one for t in tensors for one in ((10 + t,), (50 + t,))),
+        shape=(0,) * 60,
+        dtype=(0,) * 60,
+        parameters=tuple(tensors),
+    )
+    facts = replace(example.profile.facts, dataflow=flow)
+    context = Context(replace(example.profile, facts=facts), texts(example))
+    assert [draft.line for draft in ParameterLoop().find(context)] == [1]
+
+
 def test_an_average_that_is_copied_is_not_tried_operator_by_operator() -> None:
     example = read_example("#> device kind=cpu" + CODE)
     (draft,) = ParameterLoop().find(Context(example.profile, texts(example)))

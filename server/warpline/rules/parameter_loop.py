@@ -306,7 +306,7 @@ def _loop(
     if graph is not None:
         # Layers read parameters as well.
         updates = [node for node in graph.at(cost.place) if node.name in _UPDATING]
-        given = {value for node in updates for value in node.inputs}
+        given = {graph.origin(value) for node in updates for value in node.inputs}
         known = len(given & graph.parameters) >= LEAST_ROUNDS
     return (around[0][0] if around else None), known
 
