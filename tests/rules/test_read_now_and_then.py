@@ -163,6 +163,24 @@ def test_only_what_keeps_its_bits_and_its_type_is_safe(added: str, start: str, s
     assert [one.applicability for one in found.fixes] == [safety]
 
 
+@pytest.mark.parametrize(
+    ("added", "read"),
+    [
+        ("(scores == labels).sum().item()", "int"),
+        ("scores.eq(labels).sum().item()", "int"),
+        ("torch.sum(scores == labels).item()", "int"),
+        ("(scores == labels).float().sum().item()", "float"),
+        ("scores.eq(labels).to(scores.dtype).sum().item()", "float"),
+        ("((scores == labels) * weights).sum().item()", "float"),
+        ("(scores > 2 * labels).sum().item()", "int"),
+        ("scores.sum().item()", "float"),
+    ],
+)
+def test_what_no_record_tells_is_a_count_if_it_adds_up_bits(added: str, read: str) -> None:
+    (text,) = fixed(BEHIND.replace("(scores == labels).sum().item()", added), "sync-in-step")
+    assert text.endswith(f"right = {read}(right)\nprint(total, right)\n")
+
+
 MEAN = code().replace("{", "{{").replace("}", "}}").replace("total += loss.item()", "total = {}")
 
 

@@ -24,6 +24,9 @@ _TELLS = (
 )  # fmt: skip
 #: Methods, and functions of torch, whose result is one bit.
 _ONE_BIT = ("all", "any")
+#: Methods that compare, entry by entry, and those that may make real numbers of the bits.
+_BITS = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isfinite", "logical_and", "logical_or", "logical_not")
+_CONVERTS = ("float", "double", "half", "bfloat16", "to", "type", "type_as", "mul", "div", "where")
 _USED = "the value is used on the host in every step"
 _SELDOM = "Read the value only every N steps"
 
@@ -228,7 +231,16 @@ def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
     summed = _summed(call)
     if not is_method(summed, "sum") or not isinstance(summed, cst.Call):
         return False
-    return bool(source.nodes(cst.Comparison, within=summed.func))
+    made = source.nodes(cst.Call, within=summed)
+    bits: list[cst.CSTNode] = [*source.nodes(cst.Comparison, within=summed)]
+    bits += [one for one in made if is_method(one, *_BITS)]
+    weighed = (
+        isinstance(outer, cst.BinaryOperation) and isinstance(outer.operator, ARITHMETIC)
+        for one in bits
+        for outer in source.ancestors(one)
+        if source.inside(outer, summed)
+    )
+    return bool(bits) and not any(weighed) and not any(is_method(one, *_CONVERTS) for one in made)
 
 
 def _types(cost: LineCost) -> list[str]:
