@@ -183,6 +183,7 @@ QUESTIONS = (
     Question("windows", (Tensor((9, 6)),), ("torch", "0", "int64", "tensor")),
     Question("windows", (Tensor((9, 3, 6)),), ("torch", "1", "float32", "host")),
     Question("windows", (Tensor((9, 6)),), ("numpy", "0", "int64", "tensor", "cast")),
+    Question("windows", (Tensor((9, 6)),), ("numpy", "0", "int64", "cast", "from=uint16")),
     Question("windows", (Tensor((9, 6, 3)),), ("numpy", "0", "float64")),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),

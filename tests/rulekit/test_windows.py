@@ -249,7 +249,7 @@ def test_windows_that_a_loop_collects() -> None:
         ),
         (
             NUMPY, "[torch.from_numpy(steps[i:i+size].astype(np.int64)) for i in ix]",
-            ("numpy", "0", "int64", "cast", "host", "16,6"),
+            ("numpy", "0", "int64", "cast", "from=uint16", "host", "16,6"),
         ),
     ],
 )  # fmt: skip

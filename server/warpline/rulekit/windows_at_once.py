@@ -16,6 +16,7 @@ from warpline.rulekit.vectorised import called_from, put_joined, put_stacked
 from warpline.rulekit.windows import Window, kinds
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
+from warpline.wire.probing import FROM
 
 _BY_HAND = (
     "look all windows up at once by hand: `data.unfold(0, n, 1).index_select(0, starts)` for a tensor, "
@@ -23,6 +24,11 @@ _BY_HAND = (
 )
 #: What joins pieces along another dimension than the first gives a contiguous tensor.
 _LAID = ".contiguous()"
+#: NumPy's types of numbers in files and arrays.
+_TYPES = frozenset({
+    "uint8", "uint16", "uint32", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+})  # fmt: skip
+_DEPTH = 4  # names of names
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +106,20 @@ def how_tried(
     taken = loop.iter if isinstance(loop, cst.For) else loop.for_in.iter
     words = ["tensor"] if called_from(source, graph, "unbind", loop, taken) else []
     words += ["cast"] if any(is_method(call, "astype") for call in calls) else []
+    stored = _stored(context, source, window.piece.value) if one.arrays and "cast" in words else set()
+    words += [FROM + stored.pop()] if len(stored) == 1 else []
     words += [] if one.device else ["host"]
     sizes = ",".join(map(str, (round(found.count), *shape)))
     return ("numpy" if one.arrays else "torch", str(dim), graph.dtype(made), *words, sizes)
+
+
+def _stored(context: Context, source: Source, node: cst.BaseExpression, depth: int = _DEPTH) -> set[str]:
+    """The types that the text names where an array is made or read."""
+    if isinstance(node, (cst.Name, cst.Attribute)) and depth:
+        made = assigned_values(context, source, node)
+        return {name for where, one in made for name in _stored(context, where, one, depth - 1)}
+    named = (source.name(one).rpartition(".") for one in source.nodes(cst.Attribute, within=node))
+    return {name for module, _, name in named if module == "numpy" and name in _TYPES}
 
 
 def _left(source: Source, loop: cst.For) -> bool:

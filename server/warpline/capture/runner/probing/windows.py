@@ -7,15 +7,16 @@ from typing import Any, Callable, Dict
 
 import torch
 
-from ....wire.probing import Question
+from ....wire.probing import FROM, Question
 from .pair import Pair
 
 
 def windows(question: Question, device: str) -> Pair:
     """Tensor: the batch, windows first. Options: what cuts ("numpy" or "torch"), along which dimension of a
     window, the numbers' type as torch names it, and further words. "tensor": a tensor on the host says where
-    the windows begin, else a list does. "cast": NumPy casts each window. "host": the data are in the host's
-    memory. Raises an error without NumPy where that cuts, ValueError for a type that torch has not."""
+    the windows begin, else a list does. "cast": NumPy casts each window, "from=uint16" from that type.
+    "host": the data are in the host's memory. Raises an error without NumPy where that cuts, ValueError for a
+    type that torch has not."""
     by, dim, dtype = question.options[0], int(question.options[1]), getattr(torch, question.options[2], None)
     if not isinstance(dtype, torch.dtype):
         raise ValueError("no such type")
@@ -28,7 +29,10 @@ def windows(question: Question, device: str) -> Pair:
     starts: Any = given if "tensor" in question.options else given.tolist()
     axes = (dim, -1), (0, dim + 1)
     if by == "numpy":
-        return _of_array(data.numpy(), starts, dim, length, "cast" in question.options)
+        array, cast = data.numpy(), "cast" in question.options
+        stored = next((word[len(FROM) :] for word in question.options if word.startswith(FROM)), "")
+        kept = array.astype(stored) if stored else array
+        return _of_array(kept, starts, dim, length, array.dtype if cast else None)
 
     def one_by_one() -> Any:
         return torch.stack([data[_place(dim, start, length)] for start in starts])
@@ -44,11 +48,12 @@ def _place(dim: int, start: Any, length: int) -> Any:
     return (*((slice(None),) * dim), slice(start, start + length))
 
 
-def _of_array(data: Any, starts: Any, dim: int, length: int, cast: bool) -> Pair:
+def _of_array(data: Any, starts: Any, dim: int, length: int, cast: Any) -> Pair:
+    """``cast``: the type that the windows get; None: they keep theirs."""
     numpy = sys.modules["numpy"]  # torch has loaded it, if there is one
 
     def one(piece: Any) -> Any:
-        return torch.from_numpy(piece.astype(piece.dtype) if cast else piece)
+        return torch.from_numpy(piece if cast is None else piece.astype(cast))
 
     def one_by_one() -> Any:
         return torch.stack([one(data[_place(dim, start, length)]) for start in starts])
