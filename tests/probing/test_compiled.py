@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.probing.test_changes import FILE, OTHERWISE, PLACE, op, run
-from warpline.model.change import ABOUT, Replace, Together
-from warpline.probing import compiling_s, questions
+from warpline.model.change import ABOUT, Fuse, Replace, Together
+from warpline.probing import compiling_s, informed, questions
 from warpline.probing.compiled import MOST_OPERATORS, OPERATOR_S
 from warpline.wire.dataflow import Dataflow, OperatorSite
 from warpline.wire.probing import Answer, Cost, Part, Question, Tensor, part_from_json
@@ -120,6 +120,23 @@ def test_what_a_trial_does_not_have_compiles_as_long_again(others: int, whole: f
     assert compiling_s(found, change, answers) == pytest.approx(whole)
     assert compiling_s(found, change, {}) == pytest.approx(OPERATOR_S * (1 + others))
     assert compiling_s(found, OTHERWISE, answers) == 0.0
+
+
+@pytest.mark.parametrize(("longer", "host"), [(1, 0.9), (3, 0.5 + 0.4 / 3)])
+def test_what_a_call_costs_beside_its_launches_is_paid_once(longer: int, host: float) -> None:
+    """A graph that is replayed launches nothing: the host pays for the call alone."""
+    many = [("aten.exp.default", 10, [f"%{at}"], (at + 1,)) for at in range(longer * MOST_OPERATORS)]
+    flow = flowing(*many, parameters=(0,))
+    found = replace(run(op("mul", (10,)), op("mul", (10,), phase="backward")), facts=Facts(dataflow=flow))
+    change = Replace("compiled", (PLACE,), OTHERWISE, ("", "1", "reduce-overhead"))
+    plain, graphs = questions(found, change)
+    tried = [
+        Answer(plain, Cost(10.0, 10.0), Cost(9.0, 6.0)),
+        Answer(graphs, Cost(10.0, 10.0), Cost(4.0, 6.0)),
+    ]
+    informed_of = informed(found, change, {one.question: one for one in tried})
+    assert informed_of == (Fuse((PLACE,), keep=0.6, keep_host=pytest.approx(host)), True)
+    assert informed(found, change, {plain: tried[0]})[0] == Fuse((PLACE,), keep=0.6, keep_host=0.9)
 
 
 @pytest.mark.parametrize(

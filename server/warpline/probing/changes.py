@@ -75,6 +75,8 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         device, host = left
         if change.by == "loop":  # one call takes the host as long, however many rounds it replaces
             host *= min(1.0, loops.tried_rounds(asked[0][0]) / int(change.options[0]))
+        if change.by == COMPILED:
+            host = _of_whole_calls(profile, change, asked, answers, host)
         # Other findings are about other tables of these lines; a line with a sort has other work, too.
         if change.by in ("embedding", "topk"):
             return _apart(change, device, can(profile.manifest.device.kind, "kernels")), True
@@ -93,6 +95,21 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         if spent and known >= inputs.COVERED * spent:
             return replace(change, tried=tuple(tried.items())), True
     return change, False
+
+
+def _of_whole_calls(
+    profile: Profile, change: Replace, asked: inputs.Weighted, answers: Answers, host: float
+) -> float:
+    """The share ``host`` of a trial of a part, for whole calls: what a call costs beside its launches (guards,
+    the runtime around the graph) is paid once for all parts. The same part replayed as a CUDA graph, where
+    that was tried as well, launches nothing: what it costs the host is that, or more.
+    """
+    tried = {bool(weight): answers[one] for one, weight in asked if one in answers}
+    own, replayed = tried.get(True), tried.get(False)
+    if own is None or own.before is None or replayed is None or replayed.after is None:
+        return host
+    once = min(host, replayed.after.host_ns / own.before.host_ns)
+    return host - once + once / compiled.parts(profile, change)
 
 
 def _apart(change: Replace, left: float, on_device: bool) -> Together:

@@ -49,6 +49,15 @@ def size(profile: Profile, change: Replace) -> float:
     return _different(flow, rows) / _different(flow, tried) if tried else 1.0
 
 
+def parts(profile: Profile, change: Replace) -> float:
+    """How many times as many operators a call has as its trial: 1 where all of it was tried."""
+    flow = profile.facts.dataflow
+    rows = called_at(flow, set(change.places))
+    tried = _tried(flow, rows, change)
+    calls = int(change.options[1].removeprefix(ABOUT))
+    return max(1.0, len(rows) / calls / len(tried)) if tried else 1.0
+
+
 def untried_s(profile: Profile, change: Replace) -> float:
     """Seconds that the code compiles for, by its different operators alone; 0 where they are not known."""
     flow = profile.facts.dataflow
