@@ -100,9 +100,9 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
 def _of_whole_calls(
     profile: Profile, change: Replace, asked: inputs.Weighted, answers: Answers, host: float
 ) -> float:
-    """The share ``host`` of a trial of a part, for whole calls: what a call costs beside its launches (guards,
-    the runtime around the graph) is paid once for all parts. The same part replayed as a CUDA graph, where
-    that was tried as well, launches nothing: what it costs the host is that, or more.
+    """The share ``host`` of a trial of a part, for whole calls: what a call costs beside its launches
+    (guards, the runtime around the graph) is paid once for all parts. The same part replayed as a CUDA graph,
+    where that was tried as well, launches nothing: what it costs the host is that, or more.
     """
     tried = {bool(weight): answers[one] for one, weight in asked if one in answers}
     own, replayed = tried.get(True), tried.get(False)
