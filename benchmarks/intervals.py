@@ -58,7 +58,9 @@ FIRST = (
     ("First contact on CPUs, round 15", "round15cpu", "cpu"),
     ("First contact on GPUs, round 16", "round16", "cuda"),
     ("First contact on CPUs, round 16", "round16cpu", "cpu"),
+    ("First contact on GPUs, round 17", "round17", "cuda"),
     ("First contact on CPUs, round 18", "round18cpu", "cpu"),
+    ("First contact on CPUs, round 19", "round19cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
