@@ -12,6 +12,7 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source, is_method
+from warpline.text.lines import line_at
 
 ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 _IN_PLACE = (cst.AddAssign, cst.SubtractAssign, cst.MultiplyAssign, cst.DivideAssign)
@@ -285,7 +286,7 @@ def reads(
         if use.value != name.value or not source.is_value(use) or source.binds(use):
             continue
         above = source.parent(use)
-        handed = Refused(f"`{source.code(source.statement(use) or use).splitlines()[0]}` may need its values")
+        handed = Refused(f"`{line_at(source.code(source.statement(use) or use), 1)}` may need its values")
         if isinstance(above, cst.Attribute):
             yield from _member(source, above, meter, handed)
         elif _is_put_into_text(source, use):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from textwrap import indent
 
 import libcst as cst
 
@@ -11,6 +12,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement, is_method
+from warpline.text.lines import lines_of
 
 #: What tells one group from another by its number, or may.
 _BY_NUMBER = {
@@ -72,9 +74,7 @@ def _comprehension(context: Context, source: Source, statement: Statement, edits
     named = isinstance(target, cst.Name)
     groups = source.code(target) if named and target is not None else _free(source, "groups", "settled")
     group, merged = _names(source)[0], _merged(source, groups)
-    block = f"{groups} = []\nfor {group} in {code}:\n" + "".join(
-        f"{source.module.default_indent}{one}\n" for one in merged.splitlines()
-    )
+    block = f"{groups} = []\nfor {group} in {code}:\n" + indent(merged, source.module.default_indent)
     if named:
         edits.replace_statement(statement, block)
     else:
@@ -123,7 +123,7 @@ def _lists(source: Source, outer: cst.BaseExpression, group: cst.BaseExpression)
     code = source.slice(start, first) + (f"[{code}]" if bare else code) + source.slice(last, end)
     # The code gets the indentation of the statement.
     indentation = source.indentation(source.line(source.statement(outer) or outer))
-    return "\n".join(line.removeprefix(indentation) for line in code.splitlines())
+    return "\n".join(line.removeprefix(indentation) for line in lines_of(code))
 
 
 def _is_parameter(source: Source, name: cst.Name) -> bool:
