@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -29,12 +30,12 @@ def code(given: str, *, syncs: int = 148, dtypes: str = "float", shapes: str = "
     return CODE.format(given=given, syncs=syncs, dtypes=dtypes, shapes=shapes, names="scale=2")
 
 
-def ran(text: str) -> object:
+def ran(text: str) -> Any:
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Linear(5, 4))
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(text, names)
-    return names["run"](net)  # type: ignore[operator]
+    return names["run"](net)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_one_wait_for_all_values(given: str, written: str) -> None:
         assert isinstance(after, set)
         before, after = sorted(before), sorted(after)
     assert after == pytest.approx(before, rel=1e-5)
-    assert isinstance(before, float) or {type(one) for one in after} == {float}  # type: ignore[attr-defined]
+    assert isinstance(before, float) or {type(one) for one in after} == {float}
 
 
 @pytest.mark.parametrize(

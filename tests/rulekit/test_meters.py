@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-
 import pytest
 import torch
 
 from tests.annotated import read_example
-from tests.rules.test_no_breakage import fixed
+from tests.rules.test_no_breakage import fixed, ran
 
 METER = """\
 class AverageMeter(object):
@@ -97,15 +94,6 @@ def code(
 ) -> str:
     within = within.replace("{tell}", tell).rstrip("\n")
     return RUN.format(classes=classes, before=before, given=given, op=op, within=within, after=after)
-
-
-def ran(text: str, value: torch.Tensor) -> tuple[str, object]:
-    """What the script prints and returns, for losses in float32."""
-    names: dict[str, object] = {}
-    exec(text, names)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        returned = names["run"](range(7), lambda at: value[at] * 1.0)  # type: ignore[operator]
-    return printed.getvalue(), returned
 
 
 def same(given: str) -> str:

@@ -34,7 +34,7 @@ CAST = "x = torch.from_numpy(np.asarray(raw, dtype=grid.precision)).cuda()\n"
 
 def drafted(script: str, **others: str) -> tuple[dict[str, str], Draft]:
     project = read_project(
-        {"/work/train.py": script, **{f"/work/{name}.py": text for name, text in others.items()}}
+        {"/project/train.py": script, **{f"/project/{name}.py": text for name, text in others.items()}}
     )
     rule = rule_named("float64-on-device")
     assert rule is not None
@@ -105,14 +105,14 @@ def test_a_setting_of_another_file_is_edited_with_what_is_written_beside_it() ->
     texts, draft = drafted(
         HEAD + made + LOOP, settings="import numpy as np\nclass Grid:\n    precision = np.float64\n"
     )
-    assert (draft.file, draft.line) == ("/work/settings.py", 3)
+    assert (draft.file, draft.line) == ("/project/settings.py", 3)
     (fix,) = draft.fixes
     changed = {
         file: apply(text, [edit for edit in fix.edits if edit.file == file]) for file, text in texts.items()
     }
-    assert changed["/work/settings.py"].endswith("precision = np.float32\n")
-    assert "Net().float()" in changed["/work/train.py"]
-    assert CAST in changed["/work/train.py"]
+    assert changed["/project/settings.py"].endswith("precision = np.float32\n")
+    assert "Net().float()" in changed["/project/train.py"]
+    assert CAST in changed["/project/train.py"]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
@@ -23,6 +27,16 @@ def fixed(code: str, rule: str, change: Callable[[Profile], Profile] = lambda pr
         for one in findings
         if one.rule == rule
     ]
+
+
+def ran(text: str, losses: torch.Tensor) -> tuple[str, Any]:
+    """What a script's ``run(loader, train)`` prints and returns, where ``train`` gives the numbers of the
+    vector ``losses``, one after the other."""
+    names: dict[str, Any] = {}
+    exec(text, names)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        returned = names["run"](range(len(losses)), lambda at: losses[at] * 1.0)
+    return printed.getvalue(), returned
 
 
 def test_a_running_average_keeps_each_value() -> None:

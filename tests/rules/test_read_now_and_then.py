@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-
 import pytest
 import torch
 
 from tests.annotated import read_example, texts
-from tests.rules.test_no_breakage import fixed
+from tests.rules.test_no_breakage import fixed, ran
 from warpline.diagnosis.diagnose import diagnose
 
 SUM = """\
@@ -44,20 +41,12 @@ def code(
     return SUM.format(added=added, body=told.rstrip("\n"), after=after, op=OP.format(dtypes=dtypes))
 
 
+LOSSES = torch.randn(7, generator=torch.Generator().manual_seed(0))
+
+
 def edited(*arguments: str, **words: str) -> str:
     (found,) = fixed(code(*arguments, **words), "sync-in-step")
     return found
-
-
-def ran(text: str) -> tuple[str, object]:
-    """What the script prints and returns, with seven losses in float32."""
-    names: dict[str, object] = {}
-    exec(text, names)
-    torch.manual_seed(0)
-    losses = torch.randn(7)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        returned = names["run"](range(7), lambda at: losses[at])  # type: ignore[operator]
-    return printed.getvalue(), returned
 
 
 def test_a_sum_is_read_where_it_is_told_and_begins_anew() -> None:
@@ -65,15 +54,15 @@ def test_a_sum_is_read_where_it_is_told_and_begins_anew() -> None:
     assert "total += loss.detach().double()\n" in text
     assert '{float(total) / n:.3f}", float(total))' in text
     assert "append(float(total))\n            total = 0.0\n    return told" in text
-    before, after = ran(read_example(code()).text), ran(text)
+    before, after = ran(read_example(code()).text, LOSSES), ran(text, LOSSES)
     assert before == after
-    assert all(type(one) is float for one in after[1])  # type: ignore[attr-defined]
+    assert all(type(one) is float for one in after[1])
 
 
 def test_and_after_the_loop_if_it_is_needed_there() -> None:
     text = edited(after="return total, told")
     assert "    total = float(total)\n    return total, told" in text
-    assert ran(read_example(code(after="return total, told")).text) == ran(text)
+    assert ran(read_example(code(after="return total, told")).text, LOSSES) == ran(text, LOSSES)
 
 
 def test_where_it_is_told_need_not_have_run_yet() -> None:
@@ -137,7 +126,7 @@ def test_a_part_of_what_is_added_is_kept_as_it_was(added: str, start: str, writt
     (text,) = fixed(given, "sync-in-step")
     assert f"total += {written}\n" in text
     assert f"total = {read}(total)" in text
-    before, after = ran(read_example(given).text), ran(text)
+    before, after = ran(read_example(given).text, LOSSES), ran(text, LOSSES)
     assert before == after
     assert type(before[1]) is type(after[1])
 
@@ -196,7 +185,7 @@ def test_a_running_mean_stays_on_the_device(given: str, safe: bool) -> None:
     example = read_example(MEAN.format(given))
     (text,) = fixed(MEAN.format(given), "sync-in-step")
     assert f"total = {given.replace('item()', 'detach().double()')}\n" in text
-    assert ran(example.text) == ran(text)
+    assert ran(example.text, LOSSES) == ran(text, LOSSES)
     (found,) = diagnose(example.profile, texts(example)).findings
     assert (found.fixes[0].applicability == "safe") is safe
 
@@ -252,4 +241,4 @@ def run(loader, train):
 """,
         "sync-in-step",
     )
-    assert len({*ran("import torch\n" + text)[1]}) == 7  # type: ignore[misc]
+    assert len({*ran("import torch\n" + text, LOSSES)[1]}) == 7
