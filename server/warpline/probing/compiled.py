@@ -25,7 +25,7 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     "about 8" where the calls may differ), and another mode that is tried as well, if any."""
     flow = profile.facts.dataflow
     mode, _, *others = change.options
-    rows = [] if flow.missing else _tried(flow, called_at(flow, set(change.places)), change)
+    rows = [] if flow.missing else _rows(flow, change)[1]
     if not rows or any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in rows):
         return []  # without a result: a number that Python reads, where the graph breaks
     part, values = part_of(flow, rows)
@@ -44,18 +44,14 @@ def size(profile: Profile, change: Replace) -> float:
     operators took 34 s of a CPU to compile, and all 32 s (torch 2.13, measured once).
     """
     flow = profile.facts.dataflow
-    rows = called_at(flow, set(change.places))
-    tried = _tried(flow, rows, change)
+    rows, tried = _rows(flow, change)
     return _different(flow, rows) / _different(flow, tried) if tried else 1.0
 
 
 def parts(profile: Profile, change: Replace) -> float:
-    """How many times as many operators a call has as its trial: 1 where all of it was tried."""
-    flow = profile.facts.dataflow
-    rows = called_at(flow, set(change.places))
-    tried = _tried(flow, rows, change)
-    calls = int(change.options[1].removeprefix(ABOUT))
-    return max(1.0, len(rows) / calls / len(tried)) if tried else 1.0
+    """The operators of one call, divided by those of its trial; 1 where all of them were tried."""
+    rows, tried = _rows(profile.facts.dataflow, change)
+    return max(1.0, len(rows) / _calls(change) / len(tried)) if tried else 1.0
 
 
 def untried_s(profile: Profile, change: Replace) -> float:
@@ -69,17 +65,20 @@ def _different(flow: Dataflow, rows: list[int]) -> int:
     return len({_like(flow, row) for row in rows})
 
 
-def _tried(flow: Dataflow, rows: list[int], change: Replace) -> list[int]:
-    """The rows that stand for those of ``change``: of calls that differ, as many from their middle as a call
-    has, so that a trial has a call's cost as often."""
-    word = change.options[1]
-    calls = int(word.removeprefix(ABOUT))
-    found = one_call(flow, rows, calls)
-    if found or word == str(calls):
-        return found
-    length = len(rows) // calls
-    first = (len(rows) - length) // 2
-    return one_call(flow, rows[first : first + length], 1)
+def _calls(change: Replace) -> int:
+    return int(change.options[1].removeprefix(ABOUT))
+
+
+def _rows(flow: Dataflow, change: Replace) -> tuple[list[int], list[int]]:
+    """The rows of ``change``, and those that stand for them in a trial: of calls that differ, as many from
+    their middle as a call has, so that a trial has a call's cost as often."""
+    rows, calls = called_at(flow, set(change.places)), _calls(change)
+    tried = one_call(flow, rows, calls)
+    if not tried and change.options[1].startswith(ABOUT):
+        length = len(rows) // calls
+        first = (len(rows) - length) // 2
+        tried = one_call(flow, rows[first : first + length], 1)
+    return rows, tried
 
 
 def one_call(flow: Dataflow, rows: list[int], calls: int) -> list[int]:

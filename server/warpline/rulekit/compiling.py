@@ -84,15 +84,15 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
         place = model_place(step) if step is not None else None
     once = not differentiates_twice(context)
     compiled = models or ([(step, name)] if step is not None and (name := trained(step)[0]) else [])
-    calls = [(one.source, model_calls(context, one, name)) for one, name in compiled]
-    seen = bool(calls) and all(found for _, found in calls)
-    inside = {place for source, found in calls for place in compiled_with(context, source, found)}
+    calls = [(one, name, model_calls(context, one, name)) for one, name in compiled]
+    seen = bool(calls) and all(found for *_, found in calls)
+    inside = {place for one, _, found in calls for place in compiled_with(context, one.source, found)}
     return Target(
         place,
         [partial(of_one_pass, context, fix) for fix in fixes],
         promised=once and (alone or bool(models)),
         graphs=alone and len(fixes) > 1,
-        calls=max(1.0, sum(model_runs(context, *one) for one in compiled)),
+        calls=max(1.0, sum(model_runs(context, *one) for one in calls)),
         inside=frozenset(inside if seen else ()),
     )
 

@@ -137,7 +137,8 @@ def _sum(
     uses = reads_of(source, name, source.enclosing(small, cst.FunctionDef) or source.module)
     begins = [source.literal(source.given(one)) for one in uses if source.binds(one) and one is not target]
     real = float in map(type, begins)
-    whole = _whole(source, call, cost) and not operators and not real
+    counts = _whole(source, call, cost)
+    whole = counts and not operators and not real
     told = _told(context, source, name, small, cost)
     # In double precision a sum has the bits that Python's own would have.
     edits.replace(call, _receiver(source, call) + (".detach()" if whole else ".detach().double()"))
@@ -148,8 +149,7 @@ def _sum(
     if not told or _read_outside(source, name, loop):
         edits.insert_after(loop, f"{name} = {read}")
     # What was summed may have been integers, which no record says: then a whole number becomes 3.0.
-    types = [*_types(cost)]
-    integers = _whole(source, call, cost) if types else is_method(_summed(call), "sum", "count_nonzero")
+    integers = counts if _types(cost) else is_method(_summed(call), "sum", "count_nonzero")
     # A GPU multiplies by the inverse of what it divides by.
     safe = whole or (not divides and (real or not integers))
     where = "where it is told" if told else "once after the loop"
@@ -306,7 +306,7 @@ def now_and_then(
 
 
 def _read_outside(source: Source, name: str, loop: cst.For | cst.While) -> bool:
-    """Whether ``name`` may be read where the loop is not: it is not the function's own, or read there."""
+    """Whether ``name`` may be read outside the loop: in its function, or anywhere if it is not local."""
     function = source.enclosing(loop, cst.FunctionDef)
     if function is None:
         return True

@@ -22,7 +22,7 @@ _OTHERS = (
 #: arguments.
 _CASTS = {"numpy.array": 1, "numpy.asarray": 1, "numpy.ascontiguousarray": 1}
 _MAKERS = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
-_DEPTH = 4  # names of names, and tables of them
+_DEPTH = 4  # names of names, and tables of them: chosen, so that a circle ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _type(source: Source, node: cst.BaseExpression) -> str:
 
 
 def _followed(context: Context, source: Source, node: cst.BaseExpression) -> Origin | None:
-    """Where the type is written that ``node`` stands for; None where that is not known."""
+    """Where the type that ``node`` stands for is written; None if that is not known."""
 
     def ends(where: Source, one: cst.BaseExpression) -> bool:
         return bool(_type(where, one)) or _inner(context, where, one) is not None

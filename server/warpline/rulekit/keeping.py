@@ -111,16 +111,21 @@ def kept_for_nothing(context: Context) -> Iterator[tuple[Source, cst.BaseExpress
         while is_method(inner, "detach", "cpu") and isinstance(inner, cst.Call):  # they share the storage
             assert isinstance(inner.func, cst.Attribute)
             inner = inner.func.value
-        uses = [
-            (other, name)
-            for other in context.sources()
-            for name in other.nodes(cst.Name)
-            if name.value == keeper and not _is_keyword(other, name)
-        ]
-        # Of an attribute, local names that are the same are others.
-        own = [(other, name) for other, name in uses if not other.is_value(name)] or uses
-        if _is_made(context, source, inner, graph=False) and not any(_reads(*use) for use in own):
+        if _is_made(context, source, inner, graph=False) and not any(
+            _reads(*use) for use in uses_of(context, keeper)
+        ):
             yield source, value, keeper
+
+
+def uses_of(context: Context, keeper: str) -> list[tuple[Source, cst.Name]]:
+    """Where the files name ``keeper``. Of an attribute, local names that are the same are others."""
+    uses = [
+        (source, name)
+        for source in context.sources()
+        for name in source.nodes(cst.Name)
+        if name.value == keeper and not _is_keyword(source, name)
+    ]
+    return [(source, name) for source, name in uses if not source.is_value(name)] or uses
 
 
 def _reads(source: Source, name: cst.Name) -> bool:

@@ -43,7 +43,7 @@ class Meter:
     @property
     def methods(self) -> dict[str, cst.FunctionDef]:
         """Its methods by name."""
-        return {one.name.value: one for one in self.owner.body.body if isinstance(one, cst.FunctionDef)}
+        return _methods(self.owner)
 
     def is_property(self, name: str) -> bool:
         """Whether ``name`` is read without being called."""
@@ -56,6 +56,10 @@ class Read:
 
     node: cst.BaseExpression
     bare: bool
+
+
+def _methods(owner: cst.ClassDef) -> dict[str, cst.FunctionDef]:
+    return {one.name.value: one for one in owner.body.body if isinstance(one, cst.FunctionDef)}
 
 
 def made_once(
@@ -335,9 +339,9 @@ def _listed(context: Context, source: Source, use: cst.Name, meter: Meter, hande
     if made is None:
         raise handed
     scope, where, owner = made
-    methods = {one.name.value: one for one in owner.body.body if isinstance(one, cst.FunctionDef)}
-    given = parameter_of(methods["__init__"], arg, call) if "__init__" in methods else None
-    if given is None or not _only_shows(context, where, owner, methods["__init__"], given, meter):
+    make = _methods(owner).get("__init__")
+    given = parameter_of(make, arg, call) if make is not None else None
+    if make is None or given is None or not _only_shows(context, where, owner, make, given, meter):
         raise handed
     for other in source.nodes(cst.Name, within=scope):
         if other.value != board.value or not source.is_value(other) or source.binds(other):

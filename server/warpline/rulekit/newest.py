@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.keeping import keepers, kept_for_good
+from warpline.rulekit.keeping import keepers, kept_for_good, uses_of
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import Source
 
@@ -50,20 +50,12 @@ def newest_read(context: Context) -> Newest | None:
         return None
     (place,) = places
     found = Newest(place, kept[place])
-    uses = [
-        (source, name)
-        for source in context.sources()
-        for name in source.nodes(cst.Name)
-        if name.value == found.keeper and not _is_keyword(source, name)
-    ]
-    # Of an attribute, local names that are the same are others.
-    own = [(source, name) for source, name in uses if not source.is_value(name)] or uses
     by_text = any(
         text.evaluated_value == found.keeper
         for source in context.sources()
         for text in source.nodes(cst.SimpleString)
     )
-    if by_text or not all(_is_known(source, name, found) for source, name in own):
+    if by_text or not all(_is_known(*use, found) for use in uses_of(context, found.keeper)):
         return None
     return found if len(found.made) == 1 and found.numbers and _is_one_number(context, found) else None
 
@@ -156,8 +148,3 @@ def _is_set(source: Source, target: cst.Attribute) -> bool:
     if isinstance(above, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For)):
         return above.target is target
     return isinstance(above, (cst.Element, cst.AsName, cst.Del))
-
-
-def _is_keyword(source: Source, name: cst.Name) -> bool:
-    above = source.parent(name)
-    return isinstance(above, cst.Arg) and above.keyword is name

@@ -20,7 +20,8 @@ _BY_NUMBER = {
     "get_last_lr", "load_state_dict",
 }  # fmt: skip
 _BY_HAND = "the code that makes a group for each parameter was not found"
-#: Through how many names and functions the groups are followed to their optimizer.
+#: Through how many names and functions the groups are followed to their optimizer: chosen, so that a circle
+#: of them ends.
 _DEPTH = 4
 #: What may be around a comprehension that is computed before its statement.
 _AROUND = (cst.Arg, cst.Call, cst.Assign, cst.Return, cst.Expr)
@@ -211,7 +212,7 @@ def _same(source: Source, name: cst.Name) -> list[cst.Name]:
 
 
 def _makes_optimizer(context: Context, source: Source, call: cst.CSTNode | None) -> bool:
-    """Whether an optimizer was made while the call ran, and the call is none of Python's own, as `zip`."""
+    """Whether an optimizer was made while the call ran. Calls of builtins, such as ``zip``, do not count."""
     if not isinstance(call, cst.Call) or hasattr(builtins, source.name(call.func)):
         return False
     (first, _), (last, _) = source.span(call)

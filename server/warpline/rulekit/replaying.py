@@ -18,7 +18,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.compiled_reach import calls_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.inference import InferenceStep
-from warpline.rulekit.model_calls import model_calls
+from warpline.rulekit.model_calls import Calls, model_calls
 from warpline.rulekit.model_lines import handed_over, model_class, trained
 from warpline.rulekit.training import TrainingStep
 from warpline.wire.sites import Module, facts_of
@@ -63,7 +63,9 @@ def model_overwritten(context: Context, step: TrainingStep) -> bool:
     """Whether the model of ``step``, compiled and launched as a CUDA graph, would overwrite results that are
     still needed."""
     name, layer = trained(step)
-    runs = model_runs(context, step, name) if name is not None and layer is None else 1.0
+    runs = 1.0
+    if name is not None and layer is None:
+        runs = model_runs(context, step, name, model_calls(context, step, name))
     unknown = not runs and any(name in handed_over(step, one) for one in step.forward)
     return _recomputes(context.profile.lines) or unknown or runs > _ONCE * _passes(context, step)
 
@@ -81,12 +83,11 @@ def _passes(context: Context, step: TrainingStep) -> float:
     return max(1.0, max((cost.calls for cost in here), default=1.0))
 
 
-def model_runs(context: Context, step: TrainingStep, name: str) -> float:
-    """How often a step calls the module ``name``, or all of its layers together: by the calls in the text of
-    the forward pass, and by its own ``forward`` where the run says how often that ran; 0 where neither
+def model_runs(context: Context, step: TrainingStep, name: str, calls: Calls) -> float:
+    """How often a step calls the module ``name``, or all of its layers together: by its ``calls`` in the text
+    of the forward pass, and by its own ``forward`` where the run says how often that ran; 0 where neither
     tells."""
-    found = sum(model_calls(context, step, name).values())
-    return max(found, _forward_runs(context, model_class(step, name)))
+    return max(sum(calls.values()), _forward_runs(context, model_class(step, name)))
 
 
 def _forward_runs(context: Context, name: str) -> float:

@@ -65,11 +65,13 @@ def rounds(context: Context) -> Iterator[Rounds]:
     """
     seen: set[int] = set()
     recorded = _recorded(context)
+    ran: dict[tuple[str, str], float] = {}  # by function: how often its lines ran
+    for line in context.profile.lines:
+        ran[function_of(line)] = max(ran.get(function_of(line), 0.0), line.calls)
     for cost in context.profile.lines:
         most = max(_often(cost, recorded).values(), default=0.0)
         taken = _taken(context, cost.place)
-        inside = (line.calls for line in context.profile.lines if function_of(line) in cost.called)
-        if max([most, taken, *inside]) < LEAST_ROUNDS:
+        if max([most, taken, *(ran.get(one, 0.0) for one in cost.called)]) < LEAST_ROUNDS:
             continue
         source = context.source(cost.file)
         loop = _around(source, cost.line)
@@ -226,7 +228,7 @@ def _taken(context: Context, place: tuple[str, int]) -> float:
 
 
 def dim_of(graph: Graph, node: Node) -> int:
-    """The dimension that a ``select`` or an ``unbind`` takes entries of."""
+    """The dimension along which a ``select`` or an ``unbind`` takes entries."""
     dim = node.argument(1, "dim", 0)
     return int(dim) % max(1, len(graph.shape(node.inputs[0])))
 

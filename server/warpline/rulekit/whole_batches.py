@@ -62,7 +62,7 @@ def _values(returned: cst.BaseExpression | None) -> list[cst.BaseExpression]:
 
 
 def _is_row(source: Source, value: cst.BaseExpression, parameters: list[str], tensors: set[str]) -> bool:
-    """Whether ``value`` is ``self.x[i]`` of one of the ``tensors``, perhaps ``.float()``."""
+    """Whether ``value`` is ``self.x[i]`` with ``x`` in ``tensors``, perhaps with ``.float()`` behind it."""
     while isinstance(value, cst.Call) and not value.args and isinstance(value.func, cst.Attribute):
         if value.func.attr.value not in _ROW_BY_ROW:
             return False
@@ -199,7 +199,7 @@ def _sampler(source: Source, names: _Names, given: dict[str, cst.Arg], data: str
 
 
 def _put(edits: Edits, call: cst.Call, given: dict[str, cst.Arg], sampler: str) -> None:
-    """Write ``batch_size=None`` and the sampler in place of what they replace."""
+    """Replace ``batch_size``, ``shuffle`` and ``drop_last`` by ``batch_size=None`` and the sampler."""
     for name in ("batch_size", "shuffle"):
         if name in given and given[name].value.lpar:
             raise Refused(f"`{name}` is in brackets")

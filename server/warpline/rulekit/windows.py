@@ -64,7 +64,7 @@ def windows(source: Source, loop: cst.CSTNode) -> list[tuple[cst.BaseExpression,
 
 
 def _appended(loop: cst.For) -> list[cst.BaseExpression]:
-    """What each statement of a loop appends to a list; nothing where one does something else."""
+    """The values that a loop appends to lists; empty where a statement of it does anything else."""
     body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
     values: list[cst.BaseExpression] = []
     for line in body:
@@ -77,7 +77,7 @@ def _appended(loop: cst.For) -> list[cst.BaseExpression]:
 
 
 def window(source: Source, target: cst.CSTNode, value: cst.BaseExpression) -> Window | None:
-    """The window that ``value`` is, with the number ``target``, or that it converts; else None."""
+    """The window that ``value`` takes, or converts, where ``target`` is the loop's number; else None."""
     if not isinstance(target, cst.Name):
         return None
     number = target.value

@@ -28,7 +28,7 @@ _LAID = ".contiguous()"
 _TYPES = frozenset({
     "uint8", "uint16", "uint32", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
 })  # fmt: skip
-_DEPTH = 4  # names of names
+_DEPTH = 4  # names of names: chosen, so that a circle ends
 
 
 @dataclass(frozen=True, slots=True)

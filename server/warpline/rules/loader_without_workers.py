@@ -319,8 +319,9 @@ class LoaderWithoutWorkers(Rule):
                 continue
             # What the device does meanwhile hides a part of what a batch costs.
             batch = max(wait, min(loader.in_main_ms or 0.0, context.step_ms))
-            if are_rows(context, site) or batch < TAKE_MS:
-                yield _picked(context, site, lines, wait)
+            rows = are_rows(context, site)
+            if rows or batch < TAKE_MS:
+                yield _picked(context, site, lines, wait, rows)
                 continue
             waiting = _waits(loader)
             cores = 1 if waiting else cores_of_loading(context, site, lines)
@@ -380,10 +381,9 @@ def _stalled(context: Context, lines: list[LineCost], wait: float) -> float:
     return stalled if context.share(stalled) >= CROWDED_PERCENT else 0.0
 
 
-def _picked(context: Context, site: Site, lines: list[LineCost], wait: float) -> Draft:
-    """Rows of tensors in memory (a worker would copy each batch once more, which was 56 % slower), or batches
-    that take too little time for a worker."""
-    rows = are_rows(context, site)
+def _picked(context: Context, site: Site, lines: list[LineCost], wait: float, rows: bool) -> Draft:
+    """``rows`` of tensors in memory (a worker would copy each batch once more, which was 56 % slower), or
+    batches that take too little time for a worker."""
     left = _stacking(lines) if rows else 0.0
     return context.draft(
         site.place,
@@ -404,7 +404,7 @@ def _picked(context: Context, site: Site, lines: list[LineCost], wait: float) ->
 
 
 def _stacking(lines: list[LineCost]) -> float:
-    """The share of loading that one index for a batch leaves: it copies the rows as well."""
+    """The share of the loading time that remains with one index for each batch: it copies the rows, too."""
     loading = sum(cost.loader_ms for cost in lines)
     copies = sum(op.cpu_ms for cost in lines for op in cost.ops if op.outer and op.name == "aten::stack")
     return min(1.0, max(INDEX_SHARE, copies / loading)) if loading > 0 else 1.0

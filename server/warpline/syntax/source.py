@@ -256,8 +256,10 @@ class Source:
         """What an assignment gives the ``name`` on its left, as in ``a = b = 1`` or ``a, b = 1, 2``; None
         where anything else does."""
         assign = self.enclosing(name, cst.Assign)
-        for target in [one.target for one in assign.targets] if assign is not None else []:
-            value = assign.value  # type: ignore[union-attr]  # it has targets
+        if assign is None:
+            return None
+        value = assign.value
+        for target in (one.target for one in assign.targets):
             if target is name:
                 return value
             if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):

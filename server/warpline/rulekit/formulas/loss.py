@@ -139,7 +139,7 @@ def _is_safe(label: Term, wanted: Term, ignored: Term) -> bool:
 
 
 def _chosen(where: Term) -> list[tuple[Term, Term]]:
-    """Both sides of a ``where``, and where each is taken."""
+    """Each side of a ``where``, with the mask of the entries that are taken from it."""
     mask, first, second = where.args
     return [(first, mask), (second, Term("not", (mask,)))]
 
@@ -153,7 +153,7 @@ def _masked_labels(label: Term) -> list[tuple[Term, Term]]:
 
 
 def _is_one_each(*terms: Term) -> bool:
-    """Whether a term has one number for each label, and no dimension more."""
+    """Whether a term has exactly one number for each label."""
     if len(terms) != 1:
         return False
     (term,) = terms

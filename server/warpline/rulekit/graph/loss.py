@@ -342,7 +342,7 @@ def _class_vectors(graph: Graph, node: Node, read: int) -> list[Node]:
 
 
 def _is_smoothed(graph: Graph, node: Node) -> bool:
-    """Whether it multiplies by numbers that are made of a class and are not 0 for the other classes."""
+    """Whether it multiplies by numbers made of the labels that are not 0 for the other classes."""
     for factor in node.inputs if node.name == "mul" else ():
         made = _class_vector(graph, [factor])
         chosen = next((one for one in made if one.name in _CHOSEN and one.name != "ne"), None)

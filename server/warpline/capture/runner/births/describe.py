@@ -50,8 +50,10 @@ def _loader(torch: ModuleType, loader: Any) -> dict[str, Any]:
     for _ in range(_MOST_SUBSETS):
         rows = rows.dataset if isinstance(rows, torch.utils.data.Subset) else rows
     found["dataset_type"], found["rows_type"] = type(dataset).__qualname__, type(rows).__qualname__
-    tensors = [name for name, value in _attributes(rows) if isinstance(value, torch.Tensor)]
-    found["rows_tensors"] = [name for name in tensors if getattr(rows, name).device.type == "cpu"]
+    attributes = list(getattr(rows, "__dict__", {}).items())[:_MOST_ATTRIBUTES]
+    found["rows_tensors"] = [
+        name for name, value in attributes if isinstance(value, torch.Tensor) and value.device.type == "cpu"
+    ]
     for name, measure in (("dataset_length", dataset), ("batches_per_epoch", loader)):
         try:
             found[name] = len(measure)
@@ -69,10 +71,6 @@ def _loader(torch: ModuleType, loader: Any) -> dict[str, Any]:
             found[prefix + "_file"], found[prefix + "_line"] = code.co_filename, code.co_firstlineno
     found["shuffle"] = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
     return found
-
-
-def _attributes(thing: Any) -> list[tuple[str, Any]]:
-    return list(getattr(thing, "__dict__", {}).items())[:_MOST_ATTRIBUTES]
 
 
 def _optimizer(optimizer: Any) -> dict[str, Any]:
