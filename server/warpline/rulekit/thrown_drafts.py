@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
@@ -16,15 +17,20 @@ from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.graph import Node
 from warpline.rulekit.graph.thrown import Thrown, Visits
 from warpline.rulekit.kernels import is_product
+from warpline.rulekit.optimizer_step import parameter_shapes
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.ungraphed import refuse_ungraphed
 from warpline.rulekit.unheld_drafts import forward_only
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
-from warpline.wire.dataflow import Frame
+from warpline.wire.dataflow import Backward, Frame
 
 #: Of a layer's backward products, one is for its input and one for its weight, of the same size.
 _OF_WEIGHTS = 0.5
+_FOR_PART = (
+    "call `requires_grad_(False)` on this part of the model before the line, and `requires_grad_(True)` "
+    "after it"
+)
 _BY_HAND = "call `.detach()` on what is computed here, or compute it under `torch.no_grad()`"
 
 
@@ -92,12 +98,7 @@ def _beside(context: Context, visits: Visits, thrown: Thrown) -> Iterator[Draft]
         cause=spent.hottest.place,
         cost_ms=spent.total,
         change=spent.without(context),
-        fixes=[partial(_for_one, context, visits, thrown)]
-        if attacked
-        else [
-            "call `requires_grad_(False)` on this part of the model before the line, and "
-            "`requires_grad_(True)` after it"
-        ],
+        fixes=[partial(_for_one if attacked else _for_optimizer, context, visits, thrown)],
     )
 
 
@@ -105,14 +106,9 @@ def _for_one(context: Context, visits: Visits, thrown: Thrown) -> Fix:
     """``backward(inputs=[tensor])`` for the one tensor whose gradient the function reads after it. Raises
     Refused."""
     by_hand = "call `torch.autograd.grad(loss, tensor)`, or `backward(inputs=[tensor])`"
-    innermost = next(visits.stack(thrown.backward.stack), None)
-    if innermost is None or len(visits.leaves(thrown.backward)) != 1:
-        raise Refused(by_hand)
-    frame = visits.frame(innermost)
-    source = context.source(frame.file)
-    calls = source.calls(frame.line, "backward")
-    function = source.enclosing(calls[0], cst.FunctionDef) if len(calls) == 1 else None
-    if function is None or source.argument(calls[0], "inputs", 3) is not None or source.unpacked(calls[0]):
+    source, call = _called(context, visits, thrown, by_hand)
+    function = source.enclosing(call, cst.FunctionDef)
+    if function is None or len(visits.leaves(thrown.backward)) != 1:
         raise Refused(by_hand)
     read = {
         node.value.value if isinstance(node.value, cst.Name) else ""
@@ -123,8 +119,73 @@ def _for_one(context: Context, visits: Visits, thrown: Thrown) -> Fix:
         raise Refused(by_hand)
     (tensor,) = read
     edits = Edits(source)
-    edits.set_argument(calls[0], "inputs", f"[{tensor}]")
+    edits.set_argument(call, "inputs", f"[{tensor}]")
     return edits.fix("Compute the gradient of this tensor only", "unsafe")
+
+
+def _for_optimizer(context: Context, visits: Visits, thrown: Thrown) -> Fix:
+    """``backward(inputs=[...])`` for the parameters of the optimizer that takes the step after it. Raises
+    Refused where the pass may be for something else, too, or its optimizer is not known."""
+    source, call = _called(context, visits, thrown, _FOR_PART)
+    if any(context.calls("checkpoint", "checkpoint_sequential")):
+        raise Refused(_FOR_PART)  # those with a graph of their own do not know `inputs`
+    known = {one.backward.stack: one.parameters for one in visits.by_call}
+    here = [one for one in visits.flow.passes if _place(visits, one) == _place(visits, thrown.backward)]
+    found: dict[str, bool] = {}
+    for one in here:  # also those that a caller makes with another optimizer
+        shapes = Counter(map(visits.graph.shape, one.read))
+        taking = [own for own in context.sites("optimizer") if shapes <= Counter(parameter_shapes([own]))]
+        uses = [(own, line) for own in taking for file, line in own.uses if file == source.path]
+        named = {name: own for own, line in uses if (name := _stepped(source, call, line))}
+        if {*one.left, *one.cleared} - known.get(one.stack, frozenset()) or visits.leaves(one) or not named:
+            raise Refused(_FOR_PART)
+        for name, own in named.items():
+            found[name] = found.get(name, True) and shapes == Counter(parameter_shapes([own]))
+    if len(found) != 1:
+        raise Refused(_FOR_PART)
+    ((name, all_of_it),) = found.items()
+    some = "" if all_of_it else " if p.requires_grad"
+    edits = Edits(source)
+    edits.set_argument(call, "inputs", f'[p for group in {name}.param_groups for p in group["params"]{some}]')
+    return edits.fix("Compute the gradients that the optimizer takes", "unsafe")
+
+
+def _place(visits: Visits, one: Backward) -> tuple[str, int] | None:
+    innermost = next(visits.stack(one.stack), None)
+    return visits.frame(innermost).place if innermost is not None else None
+
+
+def _called(context: Context, visits: Visits, thrown: Thrown, by_hand: str) -> tuple[Source, cst.Call]:
+    """The call of ``backward`` that makes the pass, which is asked for all gradients. Raises Refused."""
+    place = _place(visits, thrown.backward)
+    if place is None:
+        raise Refused(by_hand)
+    source = context.source(place[0])
+    calls = source.calls(place[1], "backward")
+    if len(calls) != 1 or source.argument(calls[0], "inputs", 3) is not None or source.unpacked(calls[0]):
+        raise Refused(by_hand)
+    return source, calls[0]
+
+
+def _stepped(source: Source, backward: cst.Call, line: int) -> str:
+    """The optimizer whose ``step`` that line calls after ``backward`` in the same function, also for a
+    scaler, as code that means the same at ``backward``; else ""."""
+    scope = source.enclosing(backward, cst.FunctionDef)
+    closures = {one.name.value for one in source.nodes(cst.FunctionDef)}
+    for call in source.calls(line, "step"):
+        given = call.args[0].value if call.args else None
+        scaled = given is not None and source.name(given) not in closures
+        held = given if scaled else getattr(call.func, "value", None)
+        name = source.code(held) if isinstance(held, (cst.Name, cst.Attribute)) else ""
+        if source.enclosing(call, cst.FunctionDef) is not scope or line <= source.line(backward):
+            continue
+        root = name.partition(".")[0]
+        bound = [
+            one for one in source.nodes(cst.Name, within=scope) if one.value == root and source.binds(one)
+        ]
+        if name and all(source.line(one) < source.line(backward) for one in bound):
+            return name
+    return ""
 
 
 def _without_graph(context: Context, visits: Visits, calls: list[int]) -> Fix:

@@ -101,15 +101,19 @@ for images, labels in loader:
 The actor's gradients go through the critic, whose weights need none there:
 
 ```python
+import torch
+
 #> flags grad_enabled_in_step=true
 #> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+critic_optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)  #> site optimizer as=first shapes=[[1,64,1]]
+actor_optimizer = torch.optim.SGD(actor.parameters(), lr=0.1)  #> site optimizer as=second shapes=[[1,64,64]]
 for states, actions, targets in batches:
     error = (critic(states, actions) - targets).square().mean()
     #^ cost step_ms=9 device_ms=9 backward_ms=6
     #^ node aten.mm.default args=[%22,%21] shape=[32,1]
     critic_optimizer.zero_grad()
     error.backward()  #> pass roots=[%0] read=[%21]
-    critic_optimizer.step()
+    critic_optimizer.step()  #> use first
     chosen = actor(states)
     #^ cost step_ms=9 device_ms=9 backward_ms=6; node aten.mm.default args=[%23,%20] shape=[32,64]
     value = critic(states, chosen)
@@ -117,13 +121,27 @@ for states, actions, targets in batches:
     #^ node aten.mm.default args=[%1,%21] shape=[32,1]
     actor_optimizer.zero_grad()
     value.mean().neg().backward()  #> pass roots=[%2] read=[%20] cleared=[%21]
-    actor_optimizer.step()
+    actor_optimizer.step()  #> use second
 ```
 
 ## Use instead
 
-Call `critic.requires_grad_(False)` before the actor's loss is computed, and `critic.requires_grad_(True)`
-after it.
+```python
+import torch
+
+critic_optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+actor_optimizer = torch.optim.SGD(actor.parameters(), lr=0.1)
+for states, actions, targets in batches:
+    error = (critic(states, actions) - targets).square().mean()
+    critic_optimizer.zero_grad()
+    error.backward()
+    critic_optimizer.step()
+    chosen = actor(states)
+    value = critic(states, chosen)
+    actor_optimizer.zero_grad()
+    value.mean().neg().backward(inputs=[p for group in actor_optimizer.param_groups for p in group["params"]])
+    actor_optimizer.step()
+```
 
 ## Example
 

@@ -455,6 +455,32 @@ def cast_once(together: bool) -> bool:
     return visits.shares_casts
 
 
+def test_views_of_weights_are_made_by_each_call() -> None:
+    pair = Pair()
+
+    def step() -> None:
+        pair.update(pair.critic(pair.made()).mean(), pair.of_critic)
+        pair.generator_turn()
+
+    visits = Visits(graph_of(recorded(step)))
+    assert visits.alone
+    assert not visits.shares_casts
+
+
+def test_views_of_weights_without_a_graph_are_no_tensors_of_the_scripts_own() -> None:
+    pair = Pair()
+
+    def step() -> None:
+        with torch.no_grad():
+            fake = pair.made()
+        pair.update(pair.critic(fake).mean(), pair.of_critic)
+        pair.update(pair.critic(pair.made()).mean(), pair.of_net)
+
+    visits = Visits(graph_of(recorded(step)))
+    (one,) = visits.found
+    assert not visits.leaves(one.backward)
+
+
 def test_weights_that_autocast_casts_once_for_both_turns() -> None:
     assert cast_once(together=True)
     assert not cast_once(together=False)

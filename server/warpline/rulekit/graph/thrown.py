@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
+from warpline.rulekit.graph.storages import storages
 from warpline.wire.dataflow import Backward, Frame
 
 _THROWN, _OTHER = 1, 2
@@ -191,10 +192,12 @@ class Visits:
 
     @cached_property
     def shares_casts(self) -> bool:
-        """Whether an operator that is trained reads a weight's cast or view that was made for ``alone``.
-        Without a graph it would get it without one: autocast casts a weight once for its whole region."""
+        """Whether an operator that is trained reads a weight's cast that was made for ``alone``. Without a
+        graph it would get it without one: autocast casts a weight once for its whole region. Each call makes
+        its own views, which are one value of the record."""
         own = {value for node in self.alone for value in node.inputs if value in self._weights}
-        made = own - self.graph.parameters
+        storage = storages(self.graph)
+        made = {value for value in own if storage(value) not in self.graph.parameters}
         return any(
             node in self.trained and node not in self.alone
             for value in made

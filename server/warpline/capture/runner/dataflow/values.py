@@ -71,7 +71,9 @@ class Values:
                 self._writes[storage] = writes(tensor)
                 if not _dense(tensor).untyped_storage().resizable():
                     self._written.add(storage)  # it may be shared, with NumPy or another process
-        if tensor.requires_grad and tensor.is_leaf and not isinstance(tensor, self._parameter):
+        # A view that was made without a graph asks because its tensor does, and never gets a gradient.
+        asks = tensor.requires_grad and not (tensor._base is not None and tensor._base.requires_grad)
+        if asks and tensor.is_leaf and not isinstance(tensor, self._parameter):
             self.leaves.add(found)
         return found
 
