@@ -336,6 +336,43 @@ def test_arguments_of_a_module_of_the_user_s_own_class(tmp_path: Path) -> None:
     assert values == {"width": (4, ("entry", line)), "lean": (True, ("entry", line))}
 
 
+LIBRARY = """\
+from functools import wraps
+from torch import nn
+
+def lenient(kind):
+    original = kind.__init__
+    @wraps(original)
+    def __init__(self, *first, **named):
+        original(self, **{name: value for name, value in named.items() if name != "lean"})
+    kind.__init__ = __init__
+    return kind
+
+@lenient
+class Head(nn.Linear):
+    pass
+"""
+LENIENT = (
+    COMMON
+    + """
+from heads import Head
+model = Head(lean=True, in_features=8, out_features=4)
+train(DataLoader(Numbers(), 64), model, torch.optim.SGD(model.parameters(), 0.1))
+"""
+)
+
+
+def test_a_constructor_that_a_decorator_made_passes_names_on(tmp_path: Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+    _write(tmp_path, {"site-packages/heads.py": LIBRARY})
+    text = f"import sys\nsys.path.insert(0, {str(tmp_path / 'site-packages')!r})\n" + LENIENT
+    sites = Captured(request(write(tmp_path, text)), tmp_path).facts.sites
+    own = next(site for site in sites if site.kind == "module")
+    values = {one.name: (one.value, one.passed, one.holder and one.holder.kind) for one in own.arguments}
+    called = (True, "call")
+    assert values == {"lean": (True, *called), "in_features": (8, *called), "out_features": (4, *called)}
+
+
 def test_a_property_is_followed_to_what_it_returned(settings: Captured) -> None:
     holder = _holders(settings)["module.out_features"]
     line = COMMON.splitlines().index("        return self.codes + 1") + 1

@@ -10,7 +10,9 @@ import pytest
 
 from tests.frameworks.bench import Bench, profiled
 from warpline.rulekit import Context, Refused
+from warpline.rulekit.configured import Configured, configured, padding
 from warpline.rulekit.library_attention import asked_for
+from warpline.text.edits import apply
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +89,29 @@ def test_accelerate_s_accelerator(bench: Callable[[str], Bench]) -> None:
     text = at.edited("accelerate.Accelerator", "fp32-matmul")
     assert 'gradient_accumulation_steps=2, mixed_precision="bf16")' in text
     assert "bfloat16" in at.effects(text)["products"]
+
+
+def test_the_size_in_a_configuration_is_known_where_it_is_written(bench: Callable[[str], Bench]) -> None:
+    at = bench("accelerated")
+    context = Context(at.profile, lambda _: at.script.read_text())
+    hottest = max(at.profile.lines, key=lambda cost: cost.step_ms)
+    found = configured(context, hottest.place, 100)
+    assert found is not None and found.holder is not None and found.holder.by == "flow"
+    line = at.script.read_text().splitlines()[found.holder.line - 1]
+    assert line[found.holder.column - len("vocab_size=") :].startswith("vocab_size=100,")
+
+
+def test_a_configuration_gets_another_size_than_the_library_s(bench: Callable[[str], Bench]) -> None:
+    at = bench("accelerated")
+    text = at.script.read_text().replace("vocab_size=100, ", "")
+    (site,) = (one for one in at.profile.facts.sites if one.facts.get("type") == "GPT2Config")
+    known = Configured(site, at.construction("transformers.PreTrainedConfig"), "vocab_size", None, True)
+    edits = padding(Context(at.profile, lambda _: text), known, 50304)
+    padded = apply(text, edits.fix("Pad", "unsafe").edits)
+    assert "n_positions=32, vocab_size=50304)" in padded
+    before, after = at.effects(text), at.effects(padded)
+    assert (before["largest"], after["largest"]) == (50257, 50304)
+    assert before["products"] == after["products"]
 
 
 def test_a_loader_that_accelerate_makes_again_is_the_user_s(bench: Callable[[str], Bench]) -> None:

@@ -252,3 +252,104 @@ def test_a_constant_is_padded_itself_where_that_is_not_known_to_be_alone(old: st
     line, text = shared(SHARED.replace(old, new))
     assert line == 5
     assert "WORDS = 8256\n" in text
+
+
+#: A model of a library's, on one line of the script: which of its lines multiply is recorded below that line.
+CONFIGURED = """\
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+data = torch.randint(0, 50257, (64, 9))
+config = GPT2Config(n_embd=512)
+#^ site framework construction=transformers.PreTrainedConfig type=GPT2Config "values={'vocab_size': 50257}"
+model = GPT2LMHeadModel(config)
+#^ site framework construction=transformers.PreTrainedModel type=GPT2LMHeadModel
+for ids in data:
+    loss = model(input_ids=ids, labels=ids).loss
+    #^ cost step_ms=20 device_ms=20; inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=19
+    #^ op aten::mm device_ms=15 shapes=[[64,512],[512,50257]] dtypes=c10::Half,c10::Half
+    #^ node aten.mm.default args=[%1,%7] shape=[64,50257]
+    #> tensor %1 shape=[64,512]; tensor %7 shape=[512,50257] parameter=true
+"""
+DEFAULT = "GPT2Config(n_embd=512)"
+
+
+def in_library(
+    script: str, holder: Holder | None = None, *, passed: bool = True
+) -> tuple[str, tuple[str, int], str]:
+    """The text with the edit ("" where there is none), the place and the message of the only finding."""
+    example = read_example(script)
+    facts = example.profile.facts
+    argument = Argument("vocab_size", 50257, passed, holder)
+    sites = [
+        replace(site, arguments=(argument,))
+        if passed and site.facts["construction"].endswith("Config")
+        else site
+        for site in facts.sites
+    ]
+    rule = rule_named("misaligned-matmul")
+    assert rule is not None
+    facts = replace(facts, sites=tuple(sites))
+    (draft,) = rule.find(Context(replace(example.profile, facts=facts), texts(example)))
+    edited = apply(example.text, draft.fixes[0].edits) if draft.fixes else ""
+    return edited, draft.place, draft.message
+
+
+def test_a_library_s_default_is_passed_where_its_model_is_configured() -> None:
+    text, place, message = in_library(CONFIGURED, passed=False)
+    assert "GPT2Config(n_embd=512, vocab_size=50304)" in text
+    assert "randint(0, 50257, (64, 9))" in text
+    assert place == (FILE, 5)
+    assert "The size is `vocab_size` of `GPT2Config`, at its default." in message
+
+
+@pytest.mark.parametrize(
+    ("written", "after"),
+    [
+        ("GPT2Config(n_embd=512, vocab_size=50257)", "GPT2Config(n_embd=512, vocab_size=50304)"),
+        ("GPT2Config()\nconfig.vocab_size = 50257", "config.vocab_size = 50304"),
+        ("GPT2Config(**dict(vocab_size=50257))", "dict(vocab_size=50304)"),
+        ("GPT2Config(**{'vocab_size': 50257})", "{'vocab_size': 50304}"),
+    ],
+)
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_size_that_a_model_is_configured_with_is_changed_there(
+    written: str, after: str, recorded: bool
+) -> None:
+    """Also in a run that has only what the model was made of."""
+    script = CONFIGURED.replace(DEFAULT, written)
+    if not recorded:
+        script = "\n".join(line for line in script.splitlines() if "PreTrainedConfig" not in line)
+    text, _, _ = in_library(script)
+    assert after in text
+    assert "randint(0, 50257, (64, 9))" in text
+
+
+def test_a_recorded_holder_is_where_a_library_s_size_is_changed() -> None:
+    script = CONFIGURED.replace(DEFAULT, "GPT2Config(vocab_size=len(words))")
+    text, place, _ = in_library(script, Holder("computed", FILE, 5, len("config = GPT2Config(vocab_size=")))
+    assert "GPT2Config(vocab_size=-(-len(words) // 64) * 64)" in text
+    assert place == (FILE, 5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        # No configuration is known to have it: the only such number is what random data is drawn below.
+        ("'vocab_size': 50257", "'vocab_size': 32000", "not a number in the source"),
+        ("PreTrainedModel type", "PreTrainedModel.from_pretrained type", "a checkpoint is loaded"),
+        ("for ids", "model.load_state_dict(torch.load('x'))\nfor ids", "`load_state_dict` at line 7"),
+    ],
+)
+def test_a_library_s_size_that_other_things_have_stays(old: str, new: str, reason: str) -> None:
+    assert old in CONFIGURED
+    text, _, message = in_library(CONFIGURED.replace(old, new), passed=False)
+    assert not text
+    assert reason in message
+
+
+def test_the_limit_of_random_data_is_no_layer_s_size() -> None:
+    script = CONFIGURED.replace("inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=19", "")
+    text, _, message = in_library(script.replace("; \n", "\n"), passed=False)
+    assert not text
+    assert "not a number in the source" in message

@@ -10,6 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from warpline.model.costs import bound
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
@@ -49,10 +50,15 @@ def runs_in(context: Context, place: tuple[str, int], one: Construction) -> bool
     if not one.packages:
         return True
     cost = context.cost(*place)
-    if cost is None or not cost.inside:
+    if cost is None or not in_library(cost):
         return False
     spent = sum(each.step_ms for each in cost.inside if _of(each.file, one.packages))
     return spent >= LEAST_SHARE * cost.step_ms
+
+
+def in_library(cost: LineCost) -> bool:
+    """Whether a line's time is mostly in a library's code."""
+    return bool(cost.inside) and sum(each.step_ms for each in cost.inside) >= LEAST_SHARE * cost.step_ms
 
 
 def _of(file: str, packages: tuple[str, ...]) -> bool:

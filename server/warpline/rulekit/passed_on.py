@@ -25,7 +25,7 @@ def passed_on(context: Context, holder: Holder) -> tuple[Source, cst.Name] | Non
     reads = [one for one in reads_of(source, holder.name, source.module) if not _is_target(source, one)]
     given = [one for one in reads if _is_passed_on(source, one)]
     others = [one for one in reads if one not in given]
-    single = len(given) == 1 and others and all(_draws(source, one) for one in others)
+    single = len(given) == 1 and others and all(draws(source, one) for one in others)
     return (source, given[0]) if single else None
 
 
@@ -49,7 +49,8 @@ def _is_passed_on(source: Source, read: cst.Name) -> bool:
     )
 
 
-def _draws(source: Source, read: cst.Name) -> bool:
+def draws(source: Source, read: cst.BaseExpression) -> bool:
+    """Whether ``read`` is an argument of a call that draws numbers."""
     parent = source.parent(read)
     call = source.parent(parent) if isinstance(parent, cst.Arg) else None
     return isinstance(call, cst.Call) and source.is_named(call.func, *_DRAWING)

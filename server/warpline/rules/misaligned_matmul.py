@@ -7,7 +7,9 @@ multiple. The finding is at the line that sets the size of a layer (a vocabulary
 and the fix rounds it up there: where random data is drawn below the same constant, at the field or entry
 that passes it on to the layers. There is no fix where the size is not the layers' alone: where data, or a
 tensor that an operator makes (the bins of a spectrogram), has to agree with it. Where the size is read off
-that data (`data.shape[1]`), the finding is at the layer.
+that data (`data.shape[1]`), the finding is at the layer. Of layers that `transformers` makes, it is at the
+model's configuration: where the script writes `vocab_size`, or leaves it at its default (50257 for
+`GPT2Config`).
 
 ## Why is this slow
 
@@ -65,7 +67,8 @@ z = f(x)  #> cost device_ms=50
 ## Fix safety
 
 Unsafe: the padded layer has more parameters, so older checkpoints no longer fit. A softmax over the
-padded scores includes the new entries unless they are masked.
+padded scores includes the new entries unless they are masked. A model from a configuration begins with other
+random weights. No edit is offered where the weights of a checkpoint are loaded.
 
 ## References
 
@@ -84,16 +87,18 @@ from warpline.model import costs
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
+from warpline.rulekit.configured import Configured, configured, fixed_by_weights, padding
+from warpline.rulekit.frameworks import in_library
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.extents import tied
 from warpline.rulekit.holders import by_hand, in_text_at, literal_at
 from warpline.rulekit.library_attention import fusible_scores, touches
-from warpline.rulekit.passed_on import passed_on
+from warpline.rulekit.passed_on import draws, passed_on
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.births import Holder
 from warpline.wire.precision import HALF
 from warpline.wire.run import Site
-from warpline.wire.sites import Module, facts_of
+from warpline.wire.sites import Framework, Module, facts_of
 
 _PIECE = 8  # numbers of two bytes in one load of a tensor core
 _PADDED = 64  # what the largest tiles divide by
@@ -107,6 +112,7 @@ class MisalignedMatmul(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         at: dict[tuple[tuple[str, int], int], Spent] = {}
         held: dict[tuple[tuple[str, int], int], tuple[Site, Holder] | None] = {}
+        given: dict[tuple[tuple[str, int], int], Configured | None] = {}
         scores = fusible_scores(context)
         for cost in context.profile.lines:
             # A fused attention has none of the products that make and read its scores.
@@ -115,10 +121,13 @@ class MisalignedMatmul(Rule):
             if by_size:
                 size = max(by_size, key=lambda size: by_size[size])
                 layer = _layer(context, cost, size)
-                key = _place(context, cost, size, layer[1] if layer is not None else None), size
+                library = configured(context, cost.place, size) if layer is None else None
+                if library is not None and library.holder is not None:
+                    layer = library.site, library.holder
+                key = _place(context, cost, size, layer[1] if layer is not None else library), size
                 at.setdefault(key, Spent((), lambda _: 0.0))[cost] = min(by_size[size], cost.step_ms)
                 if at[key].hottest is cost:
-                    held[key] = layer
+                    held[key], given[key] = layer, library
         for (place, size), spent in at.items():
             whole = spent.total
             if not context.matters(whole):
@@ -127,8 +136,9 @@ class MisalignedMatmul(Rule):
             padded = -(-size // _PADDED) * _PADDED if size > _PADDED else -(-size // _PIECE) * _PIECE
             saving = (1 - costs.value("misaligned")) * whole
             site, holder = held[place, size] or (None, None)
-            fix: Callable[[], Fix] | str = partial(_fix, context, hottest, size, padded, holder)
-            if site is not None and holder is not None and _reads_it(context, holder):
+            library = given[place, size]
+            fix: Callable[[], Fix] | str = partial(_fix, context, hottest, size, padded, library or holder)
+            if site is not None and holder is not None and library is None and _reads_it(context, holder):
                 # Where data has the size too, the line that reads it off cannot change it: the layers can,
                 # together with the data.
                 reason = _alone(context, size, holder)
@@ -137,7 +147,7 @@ class MisalignedMatmul(Rule):
             yield context.draft(
                 place,
                 "Matrix products with a dimension of {size} take {spent} ({share}). {size} is not a "
-                "multiple of {piece}; {padded} would fit the tensor cores.",
+                "multiple of {piece}; {padded} would fit the tensor cores." + _whose(library),
                 {
                     "size": count("size", size, "elements"),
                     "piece": count("elements a tensor core loads at a time", _PIECE, "elements"),
@@ -229,15 +239,25 @@ def _computed(source: Source, holder: Holder) -> cst.BaseExpression | None:
 def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | None, list[cst.Integer]]:
     """Where the number stands, in the file of the line, in the script, then in the modules' files."""
     modules = [site.file for site in context.sites("module")]
+    if in_library(cost):  # none of these layers is made here
+        return None, []
     for file in dict.fromkeys([cost.file, context.profile.manifest.script, *modules]):
         source = context.source(file)
-        found = [node for node in source.nodes(cst.Integer) if node.evaluated_value == size]
+        found = [
+            node
+            for node in source.nodes(cst.Integer)
+            if node.evaluated_value == size and not draws(source, node)
+        ]
         if found:
             return source, found
     return None, []
 
 
-def _place(context: Context, cost: LineCost, size: int, holder: Holder | None) -> tuple[str, int]:
+def _place(
+    context: Context, cost: LineCost, size: int, holder: Holder | Configured | None
+) -> tuple[str, int]:
+    if isinstance(holder, Configured):
+        return holder.place
     if holder is not None and context.source(holder.file).text:
         own = passed_on(context, holder)
         return own[0].place(own[1]) if own is not None else holder.place
@@ -245,12 +265,23 @@ def _place(context: Context, cost: LineCost, size: int, holder: Holder | None) -
     return source.place(found[0]) if source is not None and len(found) == 1 else cost.place
 
 
-def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holder | None) -> Fix:
+def _whose(library: Configured | None) -> str:
+    if library is None or not library.default:
+        return ""
+    return f" The size is `{library.name}` of `{facts_of(Framework, library.site).type}`, at its default."
+
+
+def _fix(context: Context, cost: LineCost, size: int, padded: int, known: Holder | Configured | None) -> Fix:
+    library, holder = (known, known.holder) if isinstance(known, Configured) else (None, known)
+    if library is not None and (reason := fixed_by_weights(context, library)):
+        raise Refused(reason)
     if reason := _alone(context, size, holder):
         raise Refused(reason)
     node: cst.BaseExpression
+    if library is not None and holder is None:
+        return padding(context, library, padded).fix(f"Pad `{library.name}`", "unsafe")
     if holder is not None:
-        source, node, text = _held(context, holder, size, padded)
+        source, node, text = _held(context, holder, size, padded, longer=library is not None)
     else:
         found, literals = _literals(context, cost, size)
         if found is None:
@@ -273,14 +304,17 @@ def _alone(context: Context, size: int, holder: Holder | None) -> str:
     return tied(graph, size) if graph is not None else "the run does not show what else has this size"
 
 
-def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Source, cst.BaseExpression, str]:
-    """The expression that holds the size, and what to write for it. Raises Refused."""
+def _held(
+    context: Context, holder: Holder, size: int, padded: int, longer: bool
+) -> tuple[Source, cst.BaseExpression, str]:
+    """The expression that holds the size, and what to write for it; ``longer``: also where it is read off
+    something, which may have less. Raises Refused."""
     own = passed_on(context, holder)
     if own is not None:
         return *own, _rounded(own[1].value, size)
     source = context.source(holder.file)
     widest = _computed(source, holder)
-    if isinstance(widest, (cst.Call, cst.BinaryOperation)) and not _reads_it(context, holder):
+    if isinstance(widest, (cst.Call, cst.BinaryOperation)) and (longer or not _reads_it(context, holder)):
         code = source.code(widest)
         return source, widest, _rounded(code if isinstance(widest, cst.Call) else f"({code})", size)
     if holder.kind == "text":

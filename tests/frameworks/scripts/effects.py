@@ -3,7 +3,8 @@
     python effects.py SCRIPT
 
 Standard library and torch only. A JSON object: dtypes of the first factor of matrix products, how attention
-is computed, checks for NaN, concatenations, the loaders' settings, fused optimizers, what was compiled.
+is computed, checks for NaN, concatenations, the loaders' settings, fused optimizers, what was compiled, and
+the largest size of a product.
 """
 
 import collections
@@ -17,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 PRODUCTS = ("aten.mm", "aten.addmm", "aten.bmm")
 found = {"products": collections.Counter(), "operators": collections.Counter(), "loaders": [], "fused": []}
-found["compiled"] = []
+found["compiled"], found["largest"] = [], 0
 
 
 class Watch(TorchDispatchMode):
@@ -25,6 +26,7 @@ class Watch(TorchDispatchMode):
         name = str(function).rpartition(".")[0]
         if name in PRODUCTS:
             found["products"][str(arguments[-1].dtype).replace("torch.", "")] += 1
+            found["largest"] = max(found["largest"], *arguments[-1].shape)
         elif name in ("aten._softmax", "aten.cat", "aten.isnan") or "attention" in name:
             found["operators"][name] += 1
         return function(*arguments, **(named or {}))

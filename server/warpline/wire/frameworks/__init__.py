@@ -84,7 +84,8 @@ class Construction:
     a trainer's are. ``files``: folders of its code, where it waits; empty: the module's package.
     ``parsers``: methods that make it from the command line, a dict or a file. ``within``: (call, argument) of
     another call that makes it, with a dict of its arguments. ``accumulates``: the argument that says of how
-    many batches the optimizer takes the gradients at once.
+    many batches the optimizer takes the gradients at once. ``sizes``: arguments that are sizes of layers, and
+    that may be rounded up; ``makes``: the modules of the constructions that make these layers.
     """
 
     module: str
@@ -99,6 +100,8 @@ class Construction:
     parsers: tuple[str, ...] = ()
     within: tuple[tuple[str, str], ...] = ()
     accumulates: str = ""
+    sizes: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -120,7 +123,7 @@ class Construction:
             name
             for each in self.settings
             for name in (*each.arguments, *each.unless, *each.unfused, *(name for name, _ in each.only))
-        } | ({self.accumulates} if self.accumulates else set())
+        } | {*self.sizes, *([self.accumulates] if self.accumulates else [])}
 
 
 def constructions() -> tuple[Construction, ...]:

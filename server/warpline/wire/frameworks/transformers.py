@@ -129,6 +129,20 @@ _CACHE = Setting(
     "Keep the keys and values of earlier tokens",
     written=(("generation_config.use_cache", False),),
 )
+#: A dataclass since version 5; before, each configuration has a constructor of its own.
+_CONFIGURATIONS = tuple(
+    Construction(
+        "transformers.configuration_utils",
+        name,
+        ("transformers",),
+        (),
+        method=method,
+        called=("for_model", "from_pretrained"),
+        sizes=("vocab_size",),
+        makes=("transformers.modeling_utils",),
+    )
+    for name, method in (("PreTrainedConfig", "__post_init__"), ("PretrainedConfig", "__init__"))
+)
 _STATIC = (
     Setting(
         "launch-bound",
@@ -145,6 +159,7 @@ _STATIC = (
 )
 
 CONSTRUCTIONS = (
+    *_CONFIGURATIONS,
     Construction(
         "transformers.training_args",
         "TrainingArguments",

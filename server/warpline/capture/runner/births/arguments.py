@@ -76,13 +76,12 @@ class Arguments:
             bare = not positional and not named
             outer, inner = self._outside(frame, thing, own=bare)
             if inner is not None:
-                values, passed = _arguments_of(inner), None
-            else:
-                bound = inspect.signature(original).bind(thing, *positional, **named)
-                passed = set(list(bound.arguments)[1:])
-                bound.apply_defaults()
-                values = dict(list(bound.arguments.items())[1:])
-            return self._followed(outer, values, passed)
+                found = self._followed(outer, _arguments_of(inner), None)
+                return found + self._followed(outer, _extra_of(inner), None, in_order=False)
+            bound = inspect.signature(original).bind(thing, *positional, **named)
+            passed = set(list(bound.arguments)[1:])
+            bound.apply_defaults()
+            return self._followed(outer, dict(list(bound.arguments.items())[1:]), passed)
         except Exception:
             return []
         finally:
@@ -157,3 +156,13 @@ def _arguments_of(frame: FrameType) -> Dict[str, Any]:
     count = code.co_argcount + code.co_kwonlyargcount
     local = frame.f_locals
     return {name: local[name] for name in code.co_varnames[1:count] if name in local}
+
+
+def _extra_of(frame: FrameType) -> Dict[str, Any]:
+    """What the ``**named`` of such a frame has: in a constructor that a decorator made, all of it."""
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        return {}
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    named = frame.f_locals.get(code.co_varnames[count])
+    return named if isinstance(named, dict) else {}

@@ -1,0 +1,101 @@
+"""A size of layers that a library makes: written in the configuration of its model, or left out there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warpline.rulekit.changing import Changes
+from warpline.rulekit.context import Context
+from warpline.rulekit.frameworks import construction_call, runs_in
+from warpline.rulekit.holders import argument
+from warpline.rulekit.literals import written_for
+from warpline.syntax.edits import Edits, Refused
+from warpline.wire.births import Holder
+from warpline.wire.frameworks import Construction, constructions
+from warpline.wire.run import Site
+from warpline.wire.sites import Framework, facts_of
+
+_LOADED = ".from_pretrained"  # the end of the key of what makes a model of a checkpoint
+_LOADS = "load_state_dict"
+
+
+@dataclass(frozen=True)
+class Configured:
+    """The size ``name`` of what ``one`` made at ``site``. ``holder``: where it is written; None where that is
+    not known. ``default``: the script does not pass it."""
+
+    site: Site
+    one: Construction
+    name: str
+    holder: Holder | None
+    default: bool = False
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where it is written, or is to be."""
+        return (self.holder or self.site).place
+
+
+def configured(context: Context, place: tuple[str, int], size: int) -> Configured | None:
+    """The configuration that gives ``size`` to layers of a library that run at a line. None where none is
+    known to, or the line is none of the library's."""
+    for one in constructions():
+        if one.sizes and runs_in(context, place, one):
+            recorded = list(_recorded(context, one, size))
+            found = [*(each for each in recorded if each.holder), *_written(context, one, size), *recorded]
+            if found:
+                return found[0]
+    return None
+
+
+def _recorded(context: Context, one: Construction, size: int) -> Iterator[Configured]:
+    """What the run recorded; what was made last comes first."""
+    for site in reversed(_made(context, one)):
+        values = facts_of(Framework, site).values or {}
+        for name in one.sizes:
+            found = argument(site, name)
+            if values.get(name, found.value if found is not None else None) == size:
+                passed = found is not None and found.passed
+                yield Configured(site, one, name, found.holder if found and passed else None, not passed)
+
+
+def _written(context: Context, one: Construction, size: int) -> Iterator[Configured]:
+    """What the text has: the only such literal that is given to what a model is made of."""
+    for other in constructions():
+        for site in _made(context, other) if other.module in one.makes else ():
+            call = construction_call(context, site, other)
+            found = written_for(*call, [(name, size) for name in one.sizes]) if call is not None else None
+            if call is not None and found is not None:
+                source = call[0]
+                line, column = source.span(found)[0]
+                yield Configured(site, one, one.sizes[0], Holder("entry", source.path, line, column))
+
+
+def padding(context: Context, known: Configured, padded: int) -> Edits:
+    """The edit that passes ``padded`` where the size is the library's own. Raises Refused."""
+    call = construction_call(context, known.site, known.one)
+    if call is None or not known.default:
+        raise Refused(f"set `{known.name}` to {padded} where the model's configuration is made")
+    changes = Changes(context)
+    changes.absent(*call, known.name, str(padded))
+    (edits,) = changes.edits.values()
+    return edits
+
+
+def fixed_by_weights(context: Context, known: Configured) -> str:
+    """Why the size of a library's layers cannot be changed: weights that are loaded have it. Else ""."""
+    for other in constructions():
+        if other.module in known.one.makes and other.key.endswith(_LOADED) and _made(context, other):
+            return (
+                "a checkpoint is loaded, whose weights have this size; "
+                "`model.resize_token_embeddings(pad_to_multiple_of=64)` pads them once they are loaded"
+            )
+    for source, call in context.calls(_LOADS):
+        if context.reached.node(source, call) is not False:
+            return f"`{_LOADS}` at line {source.line(call)} may load weights of this size"
+    return ""
+
+
+def _made(context: Context, one: Construction) -> list[Site]:
+    return [site for site in context.sites("framework") if facts_of(Framework, site).construction == one.key]
