@@ -150,6 +150,7 @@ QUESTIONS = (
     Question("optimizer", SQUARES, ("AdamW", "apart")),
     Question("product", SQUARES, ("bf16",)),
     Question("padded", (Tensor((16, 15)), Tensor((15, 16))), ("15", "16")),
+    Question("padded", (Tensor((16, 15)), Tensor((15, 16))), ("15", "16", "bf16")),
     Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double"))),
     Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double")), ("bf16",)),
     Question("narrower", (Tensor((16, 16), "double"),)),

@@ -27,7 +27,7 @@ class Told(Rule):
     area = "fusion"
 
     def __init__(
-        self, name: str, line: int, change: Change, once: str = "", hides: Change | None = None
+        self, name: str, line: int, change: Change, once: str = "", hides: tuple[str, Change] | None = None
     ) -> None:
         self._name, self._line, self._change, self._once = name, line, change, once
         self._hides = hides
@@ -91,7 +91,7 @@ def behind_launches(launching: Scale, copying: Scale = COPYING) -> Diagnosis:
     """The host sets the pace, and ``launching`` is what its fix leaves of that."""
     example = read_example(CODE)
     rules = [
-        Told("launching", 3, launching, hides=Scale((), host=0.0)),
+        Told("launching", 3, launching, hides=("launch overhead", Scale((), host=0.0))),
         Told("copied", 4, copying),
     ]
     return diagnose(example.profile, example.profile.sources.get, predict=longest, catalogue=rules)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.samples import profile
-from warpline.model.change import Fuse, MatmulRate, Replace, Scale, Together
+from warpline.model.change import Fuse, MatmulRate, PadProducts, Replace, Scale, Together
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Inside, Phase
 from warpline.probing import by_question, informed, questions, undecided
@@ -157,6 +157,17 @@ def test_products_keep_what_was_left_of_each() -> None:
     # A tenth of the time says nothing about the rest.
     assert informed(found, change, by_question(Probed((answered(short, 0.1),)))) == (change, False)
     assert not questions(run(op("mm", (64, 64), (64, 64)), kind="cpu"), change)
+
+
+def test_products_of_a_size_that_will_not_fit_are_tried_in_the_precision_that_they_will_have() -> None:
+    found = run(op("mm", (64, 100), (100, 57), ms=9.0), op("mm", (64, 64), (64, 64), ms=9.0))
+    padding = PadProducts(57, "bf16", 0.3, (PLACE,), assumed=True)
+    change = Replace("padded", (PLACE,), padding, ("57", "64", "bf16"))
+    (question,) = questions(found, change)
+    assert question.options == ("57", "64", "bf16")
+    assert [one.shape for one in question.tensors] == [(64, 100), (100, 57)]
+    tried = by_question(Probed((answered(question, 0.2),)))
+    assert informed(found, change, tried) == (replace(padding, left=pytest.approx(0.2), assumed=False), True)
 
 
 def test_a_growing_tensor_is_asked_about_by_its_pieces() -> None:

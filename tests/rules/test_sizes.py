@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import ANY
 
 import pytest
 
 from tests.annotated import FILE, read_example, texts
+from warpline.diagnosis import diagnose
+from warpline.model.change import Change, MatmulRate, PadProducts, Replace, Together
+from warpline.model.profile import Profile
+from warpline.model.report import Predicted
 from warpline.rulekit import Context, Draft
 from warpline.rules import rule_named
 from warpline.text.edits import apply
@@ -346,6 +351,56 @@ def test_a_library_s_size_that_other_things_have_stays(old: str, new: str, reaso
     text, _, message = in_library(CONFIGURED.replace(old, new), passed=False)
     assert not text
     assert reason in message
+
+
+def test_a_size_that_layers_get_is_told_in_float32_too_as_it_will_matter_in_half_precision() -> None:
+    script = CONFIGURED.replace("c10::Half,c10::Half", "float,float")
+    text, _, message = in_library(script, passed=False)
+    assert "GPT2Config(n_embd=512, vocab_size=50304)" in text
+    assert "in float32" in message and "in half precision" in message
+    example = read_example(script)
+    rule = rule_named("misaligned-matmul")
+    assert rule is not None
+    (draft,) = rule.find(Context(example.profile, texts(example)))
+    assert isinstance(draft.change, Replace)
+    assert draft.change.otherwise == PadProducts(50257, "bf16", ANY, ((FILE, 8),), assumed=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("'vocab_size': 50257", "'vocab_size': 32000"),  # whose size it is, is not known
+        ("import torch\n", "#> flags autocast=true\nimport torch\n"),  # it is meant to stay in float32
+    ],
+)
+def test_a_size_in_float32_that_no_layer_is_known_to_get_is_none(old: str, new: str) -> None:
+    example = read_example(CONFIGURED.replace("c10::Half,c10::Half", "float,float").replace(old, new))
+    rule = rule_named("misaligned-matmul")
+    assert rule is not None
+    assert not list(rule.find(Context(example.profile, texts(example))))
+
+
+@pytest.mark.parametrize("padded_ms", [6.0, 9.9])
+def test_float32_hides_what_padding_saves(padded_ms: float) -> None:
+    example = read_example(
+        "#> flags allow_tf32=false\n" + CONFIGURED.replace("c10::Half,c10::Half", "float,float")
+    )
+
+    def predict(_: Profile, change: Change) -> Predicted:
+        changes = change.changes if isinstance(change, Together) else (change,)
+        narrowed = any(isinstance(one, MatmulRate) for one in changes)
+        step_ms = (padded_ms if len(changes) > 1 else 10.0) if narrowed else 20.0
+        return Predicted(step_ms, 20 / step_ms, "simulated")
+
+    found = diagnose(example.profile, texts(example), predict=predict)
+    by_rule = {one.rule: one for one in found.findings}
+    assert "fp32-matmul" in by_rule
+    if padded_ms > 9:
+        assert [one.rule for one in found.below] == ["misaligned-matmul"]
+    else:
+        said = by_rule["misaligned-matmul"]
+        assert "Float32 hides this now: without it a step takes 10.0 ms" in said.message
+        assert said.predicted == Predicted(16.0, 1.25, "bound")
 
 
 def test_the_limit_of_random_data_is_no_layer_s_size() -> None:

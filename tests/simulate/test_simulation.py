@@ -20,6 +20,7 @@ from warpline.model.change import (
     LoaderWorkers,
     MatmulRate,
     OverlapCopies,
+    PadProducts,
     RemoveLaunches,
     RemoveSyncs,
     Scale,
@@ -490,6 +491,25 @@ def test_what_lies_between_the_products_moves_fewer_bytes_under_autocast() -> No
     assert both is not None
     saved_ms = 20 * 3 * 100 * (1 - value("autocast-bytes")) / 1000
     assert both.step_ms == pytest.approx(truth - saved_ms, rel=0.02)
+
+
+def test_padded_products_gain_once_they_are_in_that_precision() -> None:
+    def two_sizes(m: Machine) -> None:
+        for _ in range(20):
+            m.op(10, "aten::mm", 10, 400, ((64, 57), (57, 64)))
+            m.op(10, "aten::mm", 10, 400, ((64, 64), (64, 64)))
+
+    found, truth = simulation(two_sizes)
+    padding = PadProducts(57, "bf16", 0.25, AT[10])
+    half, rounded = (MatmulRate(to, AT[10], factor=2.0) for to in ("bf16", "tf32"))
+    alone, before, after, other = (
+        found.predict(Together(some))
+        for some in ((padding,), (padding, half), (half, padding), (rounded, padding))
+    )
+    assert alone is not None and before is not None and after is not None and other is not None
+    assert alone.step_ms == pytest.approx(truth, rel=0.02)
+    assert other.step_ms == pytest.approx(truth / 2, rel=0.05)
+    assert after.step_ms == before.step_ms == pytest.approx(truth * (0.25 / 4 + 1 / 4), rel=0.05)
 
 
 def test_a_fused_optimizer_leaves_the_bytes_and_takes_the_launches() -> None:

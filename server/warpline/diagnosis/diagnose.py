@@ -97,7 +97,7 @@ def diagnose(
     below: list[Finding] = []
     changes: dict[str, Change] = {}
     once: dict[str, tuple[Change, ...]] = {}
-    host: list[Change] = []
+    host: dict[str, tuple[Change, ...]] = {}
     later: dict[str, Finding] = {}
     for (rule, draft), name in zip(kept, ids, strict=True):
         finding, change = _finding(context, rule, draft, name, predict)
@@ -115,11 +115,12 @@ def diagnose(
             once[draft.once] = (*once.get(draft.once, ()), change)
         shown = _most(context, draft, finding) >= least
         if draft.hides is not None and shown:
-            host.append(draft.hides)
+            name, change = draft.hides
+            host[name] = (*host.get(name, ()), change)
         (findings if shown else below).append(finding)
     for hiding in (
         _Hiding(" and ".join(once), tuple(chain(*once.values())), least),
-        _Hiding("launch overhead", tuple(host), least, INFORMATION, "information"),
+        *(_Hiding(name, some, least, INFORMATION, "information") for name, some in host.items()),
     ):
         told = _told_later(context, hiding, below, changes, predict)
         below = [one for one in below if one.id not in told]

@@ -122,6 +122,21 @@ class MatmulRate:
 
 
 @dataclass(frozen=True, slots=True)
+class PadProducts:
+    """Matrix products at ``places`` with a dimension of ``size`` take ``left`` of their time, since it is
+    padded. Only in ``precision``: nothing changes where no other change brings them to that.
+
+    ``assumed``: as for :class:`Scale`.
+    """
+
+    size: int
+    precision: Precision
+    left: float
+    places: Places = ()
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelsLast:
     """Images at ``places`` are in channels_last: there are no layout conversions for the tensor cores, and
     cuDNN's batch norms run at the device's bandwidth, since the channels of a pixel are contiguous.
@@ -215,6 +230,7 @@ Change = (
     | Fuse
     | Replace
     | MatmulRate
+    | PadProducts
     | ChannelsLast
     | RemoveLaunches
     | CompiledCalls

@@ -9,7 +9,7 @@ from math import prod
 from statistics import fmean, stdev
 
 from warpline.devices import can
-from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Scale, Together
+from warpline.model.change import Change, Fuse, MatmulRate, Operator, PadProducts, Replace, Scale, Together
 from warpline.model.profile import LineCost, Profile
 from warpline.model.student import student
 from warpline.probing import compiled, inputs, layouts, loops, optimizers
@@ -73,6 +73,8 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         if left is None:
             return change, False
         device, host = left
+        if isinstance(change.otherwise, PadProducts):
+            return replace(change.otherwise, left=device, assumed=False), True
         if change.by == "loop":  # one call takes the host as long, however many rounds it replaces
             host *= min(1.0, loops.tried_rounds(asked[0][0]) / int(change.options[0]))
         if change.by == COMPILED:

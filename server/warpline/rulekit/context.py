@@ -166,7 +166,7 @@ class Context:
         tried: bool = False,
         least: float = 0.0,
         once: str = "",
-        hides: Change | None = None,
+        hides: tuple[str, Change] | None = None,
         proven: bool = False,
     ) -> Draft:
         """A finding: ``site`` is the line to edit, ``cause`` another line where the time is seen.
@@ -179,8 +179,8 @@ class Context:
         reason ends the message. ``alternative``: what the last of them changes, used instead if the first one
         refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot
         lower, ``replayed``: one that only a replay confirms, ``tried``: a gain that only a trial confirms,
-        ``least``: percent that it has to gain, ``once``: what is paid only once, ``hides``: the step without
-        what hides others, ``proven``: fixes that need a trial (see :class:`Draft`).
+        ``least``: percent that it has to gain, ``once``: what is paid only once, ``hides``: what hides
+        others, and the step without it, ``proven``: fixes that need a trial (see :class:`Draft`).
         """
         made, reasons, first = [], [], False
         for which, make in enumerate(fixes):

@@ -38,5 +38,5 @@ class Draft(Placed):
     alternative: Change | None = None  # what the last fix changes, where that is something else
     #: What takes the time ("planning"), where it is paid once and not in every later step.
     once: str = ""
-    #: The step without what it is about, where that hides what the device does meanwhile ("launch overhead").
-    hides: Change | None = None
+    #: What it is about ("launch overhead") and a change without it, where that hides what others would save.
+    hides: tuple[str, Change] | None = None

@@ -325,6 +325,7 @@ class Fp32Matmul(Rule):
             # Autocast adds a cast to each weight, which costs the host more than TF32 does.
             alternative=None if not tf32 else lower if off is not None else rounded,
             severity="hint" if rounds else None,
+            hides=("float32", lower) if off is None and not rounds else None,
             fixes=[partial(_switch_on, off), autocast]
             if off is not None
             else [autocast, *([partial(_allow_tf32, context)] if tf32 else [])],

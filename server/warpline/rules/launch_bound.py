@@ -426,7 +426,7 @@ class LaunchBound(Rule):
             change=change if promised else None,
             fixes=fixes if stopped is None else [stopped],
             alternative=graphs if promised and aim.graphs else None,
-            hides=Scale(places, host=0.0),
+            hides=("launch overhead", Scale(places, host=0.0)),
         )
 
 

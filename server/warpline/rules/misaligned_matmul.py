@@ -11,6 +11,9 @@ that data (`data.shape[1]`), the finding is at the layer. Of layers that `transf
 model's configuration: where the script writes `vocab_size`, or leaves it at its default (50257 for
 `GPT2Config`).
 
+Products in float32 do not mind. Those with a size that a layer is known to get are told all the same, with
+what padding saves once they run in half precision, if `fp32-matmul` proposes that.
+
 ## Why is this slow
 
 Tensor cores load eight half-precision numbers at a time from aligned addresses. If a row has another
@@ -77,13 +80,14 @@ random weights. No edit is offered where the weights of a checkpoint are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 import libcst as cst
 
 from warpline.model import costs
+from warpline.model.change import PadProducts
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
@@ -96,12 +100,13 @@ from warpline.rulekit.library_attention import fusible_scores, touches
 from warpline.rulekit.passed_on import draws, passed_on
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.births import Holder
-from warpline.wire.precision import HALF
+from warpline.wire.precision import HALF, Precision
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, Module, facts_of
 
 _PIECE = 8  # numbers of two bytes in one load of a tensor core
 _PADDED = 64  # what the largest tiles divide by
+_SINGLE = ("float",)
 _FEATURES = ("in_features", "out_features")  # a layer's arguments, the sizes of its weight
 
 
@@ -110,65 +115,83 @@ class MisalignedMatmul(Rule):
     needs = ("kernels", "tensor cores")
 
     def find(self, context: Context) -> Iterator[Draft]:
-        at: dict[tuple[tuple[str, int], int], Spent] = {}
-        held: dict[tuple[tuple[str, int], int], tuple[Site, Holder] | None] = {}
-        given: dict[tuple[tuple[str, int], int], Configured | None] = {}
-        scores = fusible_scores(context)
-        for cost in context.profile.lines:
-            # A fused attention has none of the products that make and read its scores.
-            gone = scores.get(cost.place, ())
-            by_size = _by_size(op for op in cost.ops if not any(touches(op, one) for one in gone))
-            if by_size:
-                size = max(by_size, key=lambda size: by_size[size])
-                layer = _layer(context, cost, size)
-                library = configured(context, cost.place, size) if layer is None else None
-                if library is not None and library.holder is not None:
-                    layer = library.site, library.holder
-                key = _place(context, cost, size, layer[1] if layer is not None else library), size
-                at.setdefault(key, Spent((), lambda _: 0.0))[cost] = min(by_size[size], cost.step_ms)
-                if at[key].hottest is cost:
-                    held[key], given[key] = layer, library
-        for (place, size), spent in at.items():
-            whole = spent.total
-            if not context.matters(whole):
+        yield from _found(context, HALF)
+        if not context.autocast:  # what stays in float32 there is meant to
+            yield from _found(context, _SINGLE, "bf16" if context.device.bf16 else "fp16")
+
+
+def _found(context: Context, dtypes: Collection[str], later: Precision | None = None) -> Iterator[Draft]:
+    """Products in these dtypes. ``later``: what they have to be in before their sizes matter; then only sizes
+    that layers are known to get are told."""
+    at: dict[tuple[tuple[str, int], int], Spent] = {}
+    held: dict[tuple[tuple[str, int], int], tuple[Site, Holder] | None] = {}
+    given: dict[tuple[tuple[str, int], int], Configured | None] = {}
+    scores = fusible_scores(context)
+    for cost in context.profile.lines:
+        # A fused attention has none of the products that make and read its scores.
+        gone = scores.get(cost.place, ())
+        by_size = _by_size((op for op in cost.ops if not any(touches(op, one) for one in gone)), dtypes)
+        if by_size:
+            size = max(by_size, key=lambda size: by_size[size])
+            layer = _layer(context, cost, size, dtypes)
+            library = configured(context, cost.place, size) if layer is None else None
+            if library is not None and library.holder is not None:
+                layer = library.site, library.holder
+            if later is not None and layer is None and library is None:
                 continue
-            hottest = spent.hottest
-            padded = -(-size // _PADDED) * _PADDED if size > _PADDED else -(-size // _PIECE) * _PIECE
-            saving = (1 - costs.value("misaligned")) * whole
-            site, holder = held[place, size] or (None, None)
-            library = given[place, size]
-            fix: Callable[[], Fix] | str = partial(_fix, context, hottest, size, padded, library or holder)
-            if site is not None and holder is not None and library is None and _reads_it(context, holder):
-                # Where data has the size too, the line that reads it off cannot change it: the layers can,
-                # together with the data.
-                reason = _alone(context, size, holder)
-                place = site.place if reason else place
-                fix = f"{reason}: pad it, and the layers with it" if reason else fix
-            yield context.draft(
-                place,
-                "Matrix products with a dimension of {size} take {spent} ({share}). {size} is not a "
-                "multiple of {piece}; {padded} would fit the tensor cores." + _whose(library),
-                {
-                    "size": count("size", size, "elements"),
-                    "piece": count("elements a tensor core loads at a time", _PIECE, "elements"),
-                    **context.spent("misaligned products", whole),
-                    "padded": count("padded size", padded, "elements"),
-                },
-                cause=hottest.place,
-                cost_ms=whole,
-                saving_ms=saving,
-                change=spent.tried(
-                    "padded", str(size), str(padded), otherwise=less_device_time(spent, saving, assumed=True)
-                ),
-                fixes=[fix],
+            key = _place(context, cost, size, layer[1] if layer is not None else library), size
+            at.setdefault(key, Spent((), lambda _: 0.0))[cost] = min(by_size[size], cost.step_ms)
+            if at[key].hottest is cost:
+                held[key], given[key] = layer, library
+    for (place, size), spent in at.items():
+        whole = spent.total
+        if not context.matters(whole):
+            continue
+        hottest = spent.hottest
+        padded = -(-size // _PADDED) * _PADDED if size > _PADDED else -(-size // _PIECE) * _PIECE
+        saving = (1 - costs.value("misaligned")) * whole
+        site, holder = held[place, size] or (None, None)
+        library = given[place, size]
+        fix: Callable[[], Fix] | str = partial(_fix, context, hottest, size, padded, library or holder)
+        if site is not None and holder is not None and library is None and _reads_it(context, holder):
+            # Where data has the size too, the line that reads it off cannot change it: the layers can,
+            # together with the data.
+            reason = _alone(context, size, holder)
+            place = site.place if reason else place
+            fix = f"{reason}: pad it, and the layers with it" if reason else fix
+        yield context.draft(
+            place,
+            "Matrix products with a dimension of {size} take {spent} ({share}"
+            + (", in float32" if later is not None else "")
+            + "). {size} is not a multiple of {piece}; {padded} would fit the tensor cores"
+            + ("." if later is None else " in half precision.")
+            + _whose(library),
+            {
+                "size": count("size", size, "elements"),
+                "piece": count("elements a tensor core loads at a time", _PIECE, "elements"),
+                **context.spent("misaligned products", whole),
+                "padded": count("padded size", padded, "elements"),
+            },
+            cause=hottest.place,
+            cost_ms=whole,
+            saving_ms=saving,
+            change=spent.tried(
+                "padded", str(size), str(padded), otherwise=less_device_time(spent, saving, assumed=True)
             )
+            if later is None
+            else spent.tried(
+                *("padded", str(size), str(padded), later),
+                otherwise=PadProducts(size, later, costs.value("misaligned"), spent.places, assumed=True),
+            ),
+            fixes=[fix],
+        )
 
 
-def _by_size(ops: Iterable[Op]) -> dict[int, float]:
+def _by_size(ops: Iterable[Op], dtypes: Collection[str]) -> dict[int, float]:
     """Device time by the size that does not fit."""
     found: dict[int, float] = {}
     for op in ops:
-        for size in _odd_sizes(op):
+        for size in _odd_sizes(op, dtypes):
             found[size] = found.get(size, 0.0) + op.device_ms
     return found
 
@@ -181,20 +204,24 @@ def _matrices(op: Op) -> tuple[tuple[int, ...], ...]:
     return tuple(shape[-2:] for shape in shapes if len(shape) >= 2)
 
 
-def _odd_sizes(op: Op) -> set[int]:
+def _odd_sizes(op: Op, dtypes: Collection[str]) -> set[int]:
     """Row lengths of the two matrices: they decide how rows are aligned."""
     sizes = {size for matrix in _matrices(op) for size in matrix}
     return (
         {size for size in sizes if size % _PIECE and size > 1}
-        if op.dtypes[:1] and op.dtypes[0] in HALF
+        if op.dtypes[:1] and op.dtypes[0] in dtypes
         else set()
     )
 
 
-def _layer(context: Context, cost: LineCost, size: int) -> tuple[Site, Holder] | None:
+def _layer(
+    context: Context, cost: LineCost, size: int, dtypes: Collection[str]
+) -> tuple[Site, Holder] | None:
     """The layer that was made with the size, and who holds it: one with a weight that is multiplied here,
     else the first module with that size. None where there is none, or the run does not say who holds it."""
-    weights = {frozenset(matrix) for op in cost.ops if size in _odd_sizes(op) for matrix in _matrices(op)}
+    weights = {
+        frozenset(matrix) for op in cost.ops if size in _odd_sizes(op, dtypes) for matrix in _matrices(op)
+    }
     found: tuple[Site, Holder] | None = None
     for site in context.sites("module"):
         given = [one for one in site.arguments if one.passed and isinstance(one.value, int)]

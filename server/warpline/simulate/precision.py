@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from warpline.model import costs
-from warpline.model.change import MatmulRate, Operator
+from warpline.model.change import MatmulRate, Operator, PadProducts
 from warpline.model.dtypes import tf32_allowed
 from warpline.simulate.casts import FLOOR_NS, IN_FP32, with_casts
 from warpline.simulate.changes import Changed
@@ -60,6 +60,18 @@ def at_precision(
     if rates is None or not change.elementwise or change.weights:
         return found
     return with_casts(trace, found, products, rates)
+
+
+def padded(trace: Trace, timeline: Timeline, change: PadProducts, changed: Changed) -> Timeline:
+    """``timeline`` with its products of that size padded."""
+    here = changed.at(timeline.kernel_place, change.places) & (timeline.kernel_work == PRODUCT)
+    of_size = [
+        op
+        for op in np.unique(timeline.kernel_op[here]).tolist()
+        if any(change.size in shape for shape in trace.signatures[int(trace.host.signature[op])].shapes)
+    ]
+    left = np.where(here & np.isin(timeline.kernel_op, of_size), change.left, 1.0)
+    return replace(timeline, kernel_ns=timeline.kernel_ns * left)
 
 
 def _in_fp32(trace: Trace, timeline: Timeline) -> Bools:

@@ -15,6 +15,7 @@ from warpline.model.change import (
     LoaderWorkers,
     MatmulRate,
     NoAnomalyDetection,
+    PadProducts,
     RemoveLaunches,
     Replace,
     Scale,
@@ -109,7 +110,7 @@ class Simulation:
         # The compiler's output cannot be predicted.
         guessed = any(
             isinstance(one, (RemoveLaunches, CompiledCalls))
-            or (isinstance(one, Scale) and one.assumed)
+            or (isinstance(one, (Scale, PadProducts)) and one.assumed)
             or (isinstance(one, NoAnomalyDetection) and self._trace.facts.traceback_ns is None)
             for one in parts
         )
@@ -136,6 +137,9 @@ class Simulation:
                 if changed is None:
                     return None
                 timeline = changed
+            elif isinstance(one, PadProducts):
+                if any(isinstance(each, MatmulRate) and each.precision == one.precision for each in changes):
+                    timeline = precision.padded(self._trace, timeline, one, self._changed)
             elif isinstance(one, ChannelsLast):
                 timeline = layout.channels_last(self._trace, timeline, one, self._changed, self._rates)
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Iterable
 
 import torch
 import torch.nn.functional as F
@@ -48,14 +48,19 @@ def product(question: Question, device: str) -> Pair:
 
 
 def padded(question: Question, device: str) -> Pair:
-    """Two matrices or batches of them. Options: a size, and what it is padded to."""
+    """Two matrices or batches of them. Options: a size, what it is padded to, and the precision to try both
+    in if that is not theirs."""
     size, wide = (int(word) for word in question.options[:2])
+    lower = LOWER.get(question.options[2]) if len(question.options) > 2 else None
 
     def grown(one: Tensor) -> Tensor:
         return Tensor(tuple(wide if length == size else length for length in one.shape), one.dtype)
 
-    before = _products(*(made(one, device) for one in question.tensors))
-    return Pair(before, _products(*(made(grown(one), device) for one in question.tensors)), same=False)
+    def multiplied(tensors: Iterable[Tensor]) -> Callable[[], Any]:
+        matrices = (made(one, device) for one in tensors)
+        return _products(*(_as(one, lower) if lower is not None else one for one in matrices))
+
+    return Pair(multiplied(question.tensors), multiplied(map(grown, question.tensors)), same=False)
 
 
 def convolution(question: Question, device: str) -> Pair:
