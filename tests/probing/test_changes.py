@@ -11,6 +11,7 @@ from warpline.model.change import Fuse, MatmulRate, PadProducts, Replace, Scale,
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Inside, Phase
 from warpline.probing import by_question, informed, questions, undecided
+from warpline.wire.facts import Memory
 from warpline.wire.probing import Answer, Cost, Probed, Question, Tensor
 from warpline.wire.run import DeviceFacts, Facts, Site
 
@@ -305,12 +306,12 @@ def test_convolutions_of_double_precision_are_asked_about_on_a_cpu(kind: str) ->
     assert [one.tensors[0].shape for one in asked if one.kind == "narrower"] == [(64, 48, 64)]
 
 
-def spelled(own_ms: float, calls: float, kind: str = "cuda") -> Fuse:
+def spelled(own_ms: float, calls: float, kind: str = "cuda", memory: Memory | None = None) -> Fuse:
     """What comes of a loss whose line runs ``calls`` times a step and takes ``own_ms`` in all. The usual
     spelling takes 1 ms a call, and the fused one 0.5 ms."""
     base = run(op("exp", (64, 256), ms=own_ms), kind=kind)
     cost = replace(base.lines[0], calls=calls)
-    found = replace(base, lines=(cost,))
+    found = replace(base, lines=(cost,), facts=replace(base.facts, memory=memory or Memory()))
     change = Replace("cross_entropy", (PLACE,), OTHERWISE)
     (question,) = questions(found, change)
     answer = Answer(question, Cost(1e6, 1e6), Cost(0.8e6, 0.5e6))
@@ -337,6 +338,53 @@ def test_where_the_lines_own_time_says_nothing_the_usual_spelling_stands_for_it(
     own_ms: float, calls: float, kind: str
 ) -> None:
     assert spelled(own_ms, calls, kind).keep == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("own_ms", "pages", "keep"),
+    [
+        (3.0, 4000.0, 0.5 * 2 / 3),  # the third millisecond goes to new pages, of which the step has enough
+        (9.0, 1000.0, 0.5 * 2 / 3),  # one of seven does; the others are another process's
+        (9.0, 0.0, 0.5),
+        (1.5, 4000.0, 0.5),  # the trial was slower
+    ],
+)
+def test_what_new_pages_cost_on_a_cpu_goes_with_what_is_replaced(
+    own_ms: float, pages: float, keep: float
+) -> None:
+    """The trial, which has no new pages, takes 2 ms a step now and 1 ms then. A page takes 1 us."""
+    memory = Memory(new_pages_per_step=pages, page_ns=1000.0)
+    assert spelled(own_ms, calls=2.0, kind="cpu", memory=memory).keep == pytest.approx(keep)
+
+
+@pytest.mark.parametrize(("kind", "keep"), [("cpu", 0.25), ("cuda", 0.5)])
+def test_new_pages_of_an_optimizer_and_of_fused_attention(kind: str, keep: float) -> None:
+    """They are tried as they are recorded: on a GPU their lines' time says nothing more."""
+    memory = Memory(new_pages_per_step=4000.0, page_ns=1000.0)
+    # Of nine million numbers a trial on the host has a third, and one on a GPU all.
+    facts = {"type": "AdamW", "shapes": [[9, 1000, 1000]]}
+    site = Site("optimizer", FILE, 5, "", facts, uses=(PLACE,))
+    base = run(op("sqrt", (1000, 1000), ms=6.0), kind=kind, sites=(site,))
+    ran = replace(base.lines[0], calls=1.0)
+    found = replace(base, lines=(ran,), facts=replace(base.facts, memory=memory))
+    stepped = Replace("optimizer", (PLACE,), OTHERWISE, ("AdamW",))
+    (question,) = questions(found, stepped)
+    assert len(question.tensors) == (3 if kind == "cpu" else 9)
+    made, _ = informed(found, stepped, {question: Answer(question, Cost(1e6, 1e6), Cost(0.5e6, 0.5e6))})
+    assert isinstance(made, Fuse)
+    assert made.keep == pytest.approx(keep)
+
+    heads = (2, 4, 64, 32)
+    call = replace(op("scaled_dot_product_attention", heads, heads, heads, ms=6.0), count=3.0)
+    base = run(call, kind=kind)
+    # Three layers are called at one line.
+    ran = replace(base.lines[0], calls=1.0)
+    found = replace(base, lines=(ran,), facts=replace(base.facts, memory=memory))
+    fused = Replace("fused_attention", (PLACE,), OTHERWISE, ("broadcast",))
+    (question,) = questions(found, fused)
+    made, _ = informed(found, fused, {question: Answer(question, Cost(1e6, 1e6), Cost(0.5e6, 0.5e6))})
+    assert isinstance(made, Fuse)
+    assert made.keep == pytest.approx(keep)
 
 
 @pytest.mark.parametrize(("below", "keep"), [(True, 0.5), (False, 0.125)])

@@ -22,6 +22,9 @@ from warpline.wire.probing import COMPILED, Answer, Probed, Question, QuestionBa
 from warpline.wire.run import Request
 
 _START = Path(__file__).parent / "runner" / "probing" / "start.py"
+#: Freed memory stays in the child, up to the 32 MB that glibc takes. What new pages cost depends on what else
+#: lies in the heap, so a trial has none, and those of the step are counted there (``wire.facts.Memory``).
+_KEPT = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 #: Seconds for the child to import torch and initialize the device, and between two signs of it while another
 #: profile has the device. After that ``seconds`` of ``probe`` begin.
 START_S = 30.0
@@ -65,7 +68,7 @@ def probe(
                 child = subprocess.Popen(
                     [interpreter.find(request), str(_START)],
                     cwd=empty,  # so that no file of the user's can be imported
-                    env={**os.environ, **request.environment, **_caches(empty), tree.MARK: mark},
+                    env={**os.environ, **request.environment, **_KEPT, **_caches(empty), tree.MARK: mark},
                     stdin=asked,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,

@@ -38,6 +38,8 @@ _AS_RECORDED = frozenset({
     "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "rows", "lists", "optimizer",
     "recurrent", "channels_last", "embedding", "topk", "windows", COMPILED,
 })  # fmt: skip
+#: Of those the ones whose inputs say how often they run, or that are tried as they are in a whole step.
+_COUNTED, _WHOLE = frozenset({"fused_attention"}), frozenset({"optimizer"})
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
 _SPELLED = 4.0
 #: Products that are asked about, those that take longest first.
@@ -205,14 +207,18 @@ def _left(weighted: inputs.Weighted, answers: Answers) -> tuple[float, float] | 
 
 
 def _dearer(profile: Profile, change: Replace, asked: inputs.Weighted, answers: Answers) -> float:
-    """How many times the usual spelling's device time the lines themselves take: one where that is not known.
+    """How many times the trial's time now the lines themselves take: one where that is not known.
 
     The lines run so often a step, with each of the inputs as often as they occur among these; of an attention
-    below a line, in a library, only the inputs tell how often it runs. On a CPU a
-    line's time has what other processes took of it, and the trial's time has not.
+    below a line, in a library, only the inputs tell how often it runs. On a device that is another spelling
+    than the usual one. On a CPU a line's time has what other processes took of it, and the trial's has not:
+    only what new pages take, which a trial has none of, can be the lines' own. They hold what the operators
+    compute on the way, which the replacement does not.
     """
     costs = [cost for cost in _costs(profile, change.places) if cost.calls > 0]
-    if change.by in _AS_RECORDED or not costs or not can(profile.manifest.device.kind, "kernels"):
+    on_device = can(profile.manifest.device.kind, "kernels")
+    known = _WHOLE | _COUNTED if not on_device else frozenset()
+    if change.by in _AS_RECORDED - known or not costs:
         return 1.0
     shares = dict(zip(change.places, change.shares, strict=False))
     own_ms = sum(cost.device_ms * shares.get((cost.file, cost.line), 1.0) for cost in costs)
@@ -220,13 +226,19 @@ def _dearer(profile: Profile, change: Replace, asked: inputs.Weighted, answers: 
     for question, weight in asked:
         answer = answers.get(question)
         if answer is not None and answer.before is not None:
-            count = weight / max(1, prod(question.tensors[0].shape))
+            one = 1 if change.by in _WHOLE else prod(question.tensors[0].shape)
+            count = weight / max(1, one)
             counts += count
             usual_ns += count * answer.before.device_ns
     below = change.by == "attention" and any(cost.inside for cost in costs)
-    runs = counts if below else min(cost.calls for cost in costs)
+    runs = counts if below or change.by in _COUNTED else min(cost.calls for cost in costs)
+    runs = runs * counts if change.by in _WHOLE else runs
     usual_ms = runs * usual_ns / counts / 1e6 if counts else 0.0
     times = own_ms / usual_ms if usual_ms > 0 else 1.0
+    if not on_device:
+        memory = profile.facts.memory
+        pages_ms = (memory.new_pages_per_step or 0.0) * (memory.page_ns or 0.0) / 1e6
+        return max(1.0, min(times, 1 + pages_ms / usual_ms)) if usual_ms > 0 else 1.0
     return times if 1 / _SPELLED <= times <= _SPELLED else 1.0
 
 

@@ -17,13 +17,15 @@ MOST_TENSORS, MOST_ON_GPU, MOST_ON_HOST = 300, 1 << 27, 1 << 22
 
 
 def questions_for(profile: Profile, change: Replace) -> list[tuple[Question, float]]:
-    """The optimizer that is stepped at the change's lines, or that is written out there; nothing where a run
-    does not say its shapes."""
+    """The optimizer that is stepped at the change's lines, or that is written out there, with how many times
+    the numbers of the trial it has; nothing where a run does not say its shapes."""
     for shapes in (*_stepped(profile, change), _written_out(profile, change)):
-        tensors = [Tensor(shape) for shape in _some(shapes, profile.manifest.device.kind)]
-        if len(tensors) > 1:
+        some = _some(shapes, profile.manifest.device.kind)
+        if len(some) > 1:
             options = (*change.options, *(("momentum",) if change.options[0] == "SGD" else ()))
-            return [(Question("optimizer", tuple(tensors), options), 1.0)]
+            tensors = tuple(Tensor(shape) for shape in some)
+            times = sum(map(prod, shapes)) / max(1, sum(map(prod, some)))
+            return [(Question("optimizer", tensors, options), times)]
     return []
 
 

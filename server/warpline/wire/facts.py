@@ -46,6 +46,8 @@ class Memory:
     allocated_bytes: float | None = None
     total_bytes: float | None = None
     alloc_retries: float | None = None
+    new_pages_per_step: float | None = None  # these: without a device only; pages touched for the first time
+    page_ns: float | None = None  # what the system took for such a page
 
 
 @dataclass(frozen=True)
