@@ -218,3 +218,100 @@ def test_products_under_autocast_have_another_type_there() -> None:
     parts = {"work": "return weights / reach @ weights", "node": "aten.mm.default"}
     assert offered(**parts) == 1
     assert offered(autocast=True, **parts) == 0
+
+
+BY_METHOD = """\
+import torch
+
+class Other(torch.nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.weights = weights
+
+class Spread({base}):
+    def __init__(self, weights):
+        {head}
+        {weights} = weights
+        self.reach = 0.5
+
+    def walks(self):
+        far = self.weights / self.{read}
+        #^ cost step_ms=4 device_ms=4 forward_ms=4; tensor %9 shape=[8192,8192] {kind}
+        #^ node aten.div.Tensor function=Spread.walks args=[%9,0.5] shape=[8192,8192]
+        {work}
+        #^ cost step_ms=4 device_ms=4 forward_ms=4
+        #^ node aten._softmax.default function=Spread.walks args=[%0,1,False] shape=[8192,8192]
+
+    def forward(self, x):
+        hops = self.walks()
+        #^ cost step_ms=0.1
+        return hops @ x
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+        #^ node aten.mm.default function=Spread.forward args=[%1,%8] shape=[8192,512]
+
+spread = Spread(w)
+{later}
+"""
+MODULE = {
+    "base": "torch.nn.Module",
+    "head": 'super().__init__()\n        self.register_buffer("weights", weights)',
+    "weights": "self.first",
+    "read": "reach",
+    "kind": "buffer=true",
+    "work": "return far.softmax(1)",
+    "later": "",
+}
+PLAIN = MODULE | {"base": "", "head": "pass", "weights": "self.weights"}
+
+
+def kept(parts: dict[str, str], again: tuple[int, ...] = ()) -> str | None:
+    """The script with the edit; None where none is offered."""
+    example = read_example(BY_METHOD.format(**parts).replace("Spread()", "Spread"))
+    rows = example.text.splitlines()
+    lines = [
+        replace(
+            cost,
+            function="Spread.forward" if "hops" in rows[cost.line - 1] else "Spread.walks",
+            called=((FILE, "Spread.walks"),) if "self.walks()" in rows[cost.line - 1] else (),
+        )
+        for cost in example.profile.lines
+    ]
+    facts = example.profile.facts
+    facts = replace(facts, dataflow=replace(facts.dataflow, again=again))
+    profile = replace(example.profile, lines=tuple(lines), facts=facts)
+    (draft,) = ConstantRebuilt().find(Context(profile, texts(example)))
+    assert rows[draft.line - 1].strip() == "hops = self.walks()"
+    return apply(example.text, draft.fixes[0].edits) if draft.fixes else None
+
+
+def test_what_a_method_computes_of_its_object_is_kept_there() -> None:
+    after = kept(MODULE) or ""
+    assert '        self.register_buffer("hops", self.walks(), persistent=False)\n' in after
+    assert "        hops = self.hops\n" in after
+    after = kept(PLAIN | {"kind": ""}, again=(0, 1)) or ""
+    assert "        self.hops = self.walks()\n" in after
+    assert "        hops = self.hops\n" in after
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"later": "spread.reach = 0.7"},
+        {"later": 'spread.load_state_dict(torch.load("kept.pt"))'},
+        {"read": "far"},  # not known from `__init__`
+        {"work": "return far.softmax(1), far"},  # no one tensor
+        {"work": "self.last = far\n        return far.softmax(1)"},
+        {"work": "self.told += 1\n        return far.softmax(1)"},
+        {"work": "return walks_of(self, far)"},
+        {"base": "Base", "head": "super().__init__()", "weights": "self.weights"},
+        {"later": "class Far(Spread):\n    def walks(self):\n        return self.weights"},
+        {"later": "class Far(Spread):\n    def more(self):\n        self.reach = 0.7"},
+        {"later": "class Far:\n    def more(self, spread):\n        spread.reach += 0.7"},
+    ],
+)
+def test_a_method_whose_result_may_change_is_called_again(parts: dict[str, str]) -> None:
+    assert kept(MODULE | parts, again=(0, 1)) is None
+
+
+def test_what_a_method_computes_of_weights_is_computed_again() -> None:
+    assert kept(MODULE | {"kind": "parameter=true"}, again=(0, 1)) is None

@@ -9,10 +9,10 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit.calling import callers, is_forward
+from warpline.rulekit.calling import below, callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.attention import PRODUCTS
-from warpline.rulekit.graph.constants import READS, VIEWS
+from warpline.rulekit.graph.constants import READS, VIEWS, constant_nodes
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.parts import Part
 from warpline.syntax.edits import Edits, Refused
@@ -24,6 +24,8 @@ _BEGUN_AGAIN = 1.9
 BY_HAND = (
     "compute it once before the loop, or in `__init__` with `register_buffer`, if its inputs never change"
 )
+#: Bases that no other class of the script is.
+_UNRELATED = ("Module", "object", "Dataset", "IterableDataset", "Function", "Optimizer")
 _DEPTH = 4  # functions that only call such functions
 
 
@@ -74,12 +76,15 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
         raise Refused("autocast gives its products another type than they have elsewhere")
     if _is_property(source, place[1]):
         return _cached(context, source, place[1])
+    method = _method_at(context, source, place)
+    if method is not None:
+        return _kept_by_object(context, graph, source, method, place[1])
     site = graph.site(nodes[0])
     name = site.function.rpartition(".")[2] if site is not None else ""
     calls = [call for call in source.calls(place[1], name) if isinstance(call.func, cst.Name)]
     owner = source.enclosing(calls[0], cst.ClassDef) if len(calls) == 1 else None
     made = _methods(source, owner, "__init__")
-    if len(made) != 1:
+    if owner is None or len(made) != 1:
         raise Refused(BY_HAND)
     call, (init,) = calls[0], made
     given = [arg.value for arg in call.args]
@@ -90,7 +95,7 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
         raise Refused(BY_HAND)
     registered = _registered(source, init)
     other = set(own) - registered - _stored(source, init)
-    if other or not registered & set(own) or _loads(context) or _changed(context, set(own), init):
+    if other or not registered & set(own) or _loads(context) or _changed(context, set(own), init, owner):
         raise Refused(BY_HAND)
     assign = source.parent(call)
     target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
@@ -106,6 +111,131 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
     return edits.fix("Compute it once, as a buffer", "unsafe")
 
 
+def _method_at(context: Context, source: Source, place: FileLine) -> cst.FunctionDef | None:
+    """The method without arguments that the line calls, or that it is a line of where several lines call
+    it."""
+    found = [
+        one
+        for one in source.nodes(cst.FunctionDef)
+        if len(one.params.params) == 1
+        and [one.params.params[0].name.value] == ["self"]
+        and not (one.decorators or one.asynchronous or one.params.kwonly_params)
+        and sum(_defines(other, one.name.value) for other in context.sources()) == 1
+    ]
+    called = {called_name(call) for call in source.calls(place[1]) if not call.args}
+    for one in found:
+        if one.name.value in called or source.inside(source.statement_at(place[1]) or source.module, one):
+            return one
+    return None
+
+
+def _defines(source: Source, name: str) -> int:
+    return sum(one.name.value == name for one in source.nodes(cst.FunctionDef))
+
+
+def _kept_by_object(
+    context: Context, graph: Graph, source: Source, method: cst.FunctionDef, line: int
+) -> Fix:
+    """Call a method without arguments at the end of its class's ``__init__``, and keep what it returns: as a
+    buffer of a module, else as an attribute. Raises Refused where it may return something else later."""
+    owner = source.enclosing(method, cst.ClassDef)
+    made = _methods(source, owner, "__init__")
+    if owner is None or len(made) != 1 or not _constant_as_a_whole(context, graph, source, method):
+        raise Refused(BY_HAND)
+    (init,), name = made, method.name.value
+    read = _read_by(source, owner, method)
+    registered = _registered(source, init)
+    known = registered | _stored(source, init)
+    backs = [one.value for one in source.nodes(cst.Return, within=method)]
+    if read is None or read - known or _changed(context, read, init, owner) or _loads(context) or not backs:
+        raise Refused(BY_HAND)
+    module = bool(registered) or any(source.is_named(base.value, "Module") for base in owner.bases)
+    if (module and any(map(partial(_is_several, source), backs))) or (owner.bases and not module):
+        raise Refused(BY_HAND)
+    calls = [one for one in source.nodes(cst.Call) if called_name(one) == name and not one.args]
+    here = source.calls(line)
+    calls = [
+        one
+        for one in calls
+        if not source.inside(one, init)
+        and isinstance(one.func, cst.Attribute)
+        and (one in here or (source.inside(one, owner) and source.code(one.func.value) == "self"))
+    ]
+    assign = source.parent(calls[0]) if len(calls) == 1 else None
+    target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
+    kept = target.value if isinstance(target, cst.Name) else f"kept_{name}"
+    last = source.block(init.body.body[0])[-1] if isinstance(init.body, cst.IndentedBlock) else None
+    used = any(one.attr.value == kept for one in source.nodes(cst.Attribute)) or kept in registered
+    if not calls or used or last is None or source.nodes(cst.Return, within=init):
+        raise Refused(BY_HAND)
+    edits = Edits(source)
+    for one in calls:
+        assert isinstance(one.func, cst.Attribute)
+        edits.replace(one, f"{source.code(one.func.value)}.{kept}")
+    edits.insert_after(
+        last,
+        f'self.register_buffer("{kept}", self.{name}(), persistent=False)'
+        if module
+        else f"self.{kept} = self.{name}()",
+    )
+    return edits.fix("Compute it once" + (", as a buffer" if module else ""), "unsafe")
+
+
+def _constant_as_a_whole(context: Context, graph: Graph, source: Source, method: cst.FunctionDef) -> bool:
+    """Whether all that the method computes, and what it calls, is the same in each step, and depends on no
+    parameter."""
+    constant = {node.index for node in constant_nodes(graph)}
+    first, last = (line for line, _ in source.span(method))
+    lines = [one for cost in context.costs_within(source.path, first, last) for one in below(context, cost)]
+    inside = {function_of(one) for one in lines}
+    nodes = [
+        node
+        for node in graph.nodes
+        if (site := graph.site(node)) is not None and (site.file, site.function) in inside
+    ]
+    return bool(nodes) and all(
+        (node.index in constant or node.name in VIEWS | READS)
+        and graph.parameters.isdisjoint(map(graph.origin, node.inputs))
+        for node in nodes
+    )
+
+
+def _read_by(source: Source, owner: cst.ClassDef, method: cst.FunctionDef) -> set[str] | None:
+    """The object's own attributes that a method reads, also in methods of the class that it calls. None where
+    it changes any, or passes the object on."""
+    methods = {
+        one.name.value: one
+        for one in source.nodes(cst.FunctionDef, within=owner)
+        if source.enclosing(one, cst.ClassDef) is owner
+    }
+    read, seen, waiting = set[str](), set[str](), [method.name.value]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        body = methods[name].body
+        if _stored(source, methods[name]) or source.nodes(cst.AugAssign, cst.Yield, cst.Global, within=body):
+            return None
+        for own in (one for one in source.nodes(cst.Name, within=body) if one.value == "self"):
+            above = source.parent(own)
+            if not isinstance(above, cst.Attribute):
+                return None
+            (waiting.append if above.attr.value in methods else read.add)(above.attr.value)
+    return read
+
+
+def _is_several(source: Source, value: cst.BaseExpression | None) -> bool:
+    """Whether a function that returns this may return something else than one tensor."""
+    if isinstance(value, cst.Name):
+        given = source.assigned(value.value, source.enclosing(value, cst.FunctionDef))
+        return len(given) != 1 or isinstance(given[0], cst.Name) or _is_several(source, given[0])
+    if isinstance(value, cst.Call) and (back := source.returned(value)) is not None:
+        return _is_several(source, back)
+    plain = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Attribute)
+    return not isinstance(value, plain)
+
+
 def _cached(context: Context, source: Source, line: int) -> Fix:
     """Keep what a property of a module computes. Raises Refused where what it reads may change, or it may be
     computed first where nothing can be trained of it."""
@@ -113,7 +243,13 @@ def _cached(context: Context, source: Source, line: int) -> Fix:
     function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
     owner = source.enclosing(function, cst.ClassDef) if function is not None else None
     made = _methods(source, owner, "__init__")
-    if function is None or len(made) != 1 or len(function.decorators) != 1 or _loads(context):
+    if (
+        function is None
+        or owner is None
+        or len(made) != 1
+        or len(function.decorators) != 1
+        or _loads(context)
+    ):
         raise Refused(BY_HAND)
     read = {
         one.attr.value
@@ -122,7 +258,7 @@ def _cached(context: Context, source: Source, line: int) -> Fix:
     }
     frozen = any(True for _ in context.calls("inference_mode"))
     known = _registered(source, made[0]) | _stored(source, made[0])
-    if frozen or read - known or _changed(context, read, made[0]):
+    if frozen or read - known or _changed(context, read, made[0], owner):
         raise Refused(BY_HAND)
     edits = Edits(source)
     name = edits.add_import("functools.cached_property", "from functools import cached_property")
@@ -160,11 +296,14 @@ def _stored(source: Source, function: cst.FunctionDef) -> set[str]:
     }
 
 
-def _changed(context: Context, names: set[str], init: cst.FunctionDef) -> bool:
-    """Whether anything but ``init`` assigns attributes of these names, or writes into them."""
+def _changed(context: Context, names: set[str], init: cst.FunctionDef, owner: cst.ClassDef) -> bool:
+    """Whether anything but ``init`` assigns attributes of these names, or writes into them; another class's
+    own are others."""
     for source in context.sources():
         for one in source.nodes(cst.Attribute):
             if one.attr.value not in names or source.inside(one, init):
+                continue
+            if source.code(one.value) == "self" and not _related(source.enclosing(one, cst.ClassDef), owner):
                 continue
             above = source.parent(one)
             while isinstance(above, (cst.Subscript, cst.Element, cst.Tuple)):
@@ -181,6 +320,15 @@ def _changed(context: Context, names: set[str], init: cst.FunctionDef) -> bool:
         ):
             return True
     return False
+
+
+def _related(one: cst.ClassDef | None, other: cst.ClassDef) -> bool:
+    """Whether an object may be of both classes: one of them has a base that may be the other."""
+    if one is None or one.name.value == other.name.value:
+        return True
+    bases = [base.value for base in (*one.bases, *other.bases)]
+    names = [getattr(getattr(base, "attr", base), "value", "") for base in bases]
+    return any(name not in _UNRELATED for name in names)
 
 
 def _computes_nothing_else(graph: Graph, file: str, function: str, constant: set[int]) -> bool:

@@ -208,10 +208,11 @@ for images in loader:
 ## Fix safety
 
 Unsafe: a buffer is computed where the module is made, on the host, and stays as it is; a property becomes a
-`cached_property`, which stays on its device. The edit is offered where a line calls a function, or a property
-computes, of nothing but the module's own buffers and settings, which nothing else changes or loads; else it
-is left to you. A tensor that is kept must not be changed in place, must be on the model's device, and takes
-memory. If it depends on a setting that the script changes later, make it again then.
+`cached_property`, which stays on its device. An object that is no module keeps an attribute. The edit is
+offered where a line calls a function or a method, or a property computes, of nothing but the object's own
+buffers, attributes and settings, which nothing else changes or loads; else it is left to you. A tensor that
+is kept must not be changed in place, must be on the model's device, and takes memory. If it depends on a
+setting that the script changes later, make it again then.
 
 ## References
 
