@@ -198,7 +198,7 @@ class Stated(Processes):
 
 def sharing(timer: Stated, request: Request, plain: object, changed: Sequence[object], *more: object) -> Left:
     timer.asked.append("two")
-    _, keep, starting = more
+    _, keep, starting, _ = more
     assert callable(keep)
     assert callable(starting)
     for number in range(len(changed)):
@@ -219,6 +219,76 @@ def test_ranks_of_a_launcher_are_not_stopped(
     assert timer.asked == wanted
 
 
+#: Says when it begins, and leaves time for another one's start. No more than MOST of them can be alive.
+SLOW_START = """\
+import fcntl, os, pathlib, time
+here = pathlib.Path(__file__).parent
+log = os.open(here / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+os.write(log, b"NAME begins\\n")
+for slot in range(MOST):
+    kept = open(here / f"slot{slot}", "w")
+    try:
+        fcntl.flock(kept, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        break
+    except BlockingIOError:
+        pass
+else:
+    raise MemoryError("no room for so many")
+time.sleep(2.0)
+"""
+
+
+def several(asked: Request, names: Sequence[str], most: int = 100) -> list[tuple[dict[str, str], float]]:
+    found = []
+    for name in names:
+        text = (SLOW_START + SCRIPT).replace("10**6", "150").replace("MOST", str(most))
+        found.append(({asked.target: text.replace("NAME", name).replace("WORKERS", "0")}, LIMIT_S))
+    return found
+
+
+def timed_ones(timer: Processes, asked: Request, every: list[tuple[dict[str, str], float]]) -> list[int]:
+    found = list[int]()
+    left = shared(timer, asked, every[0], every[1:], None, lambda at, plain, changed, s: found.append(at))
+    assert not left.beside
+    assert not left.failed
+    return found
+
+
+@pytest.mark.parametrize(("processors", "together"), [(16, True), (2, False)])
+def test_with_many_cores_they_start_at_the_same_time(
+    asked: Request, ready: Processes, processors: int, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: processors)
+    assert timed_ones(ready, asked, several(asked, ["plain", "one", "two"])) == [0, 1]
+    lines = log(asked)
+    begun, first = lines.index("two begins"), lines.index("one step")
+    # Up to their first slices they run together, and then one at a time.
+    assert (begun < first) == together
+    steps = [line for line in lines if line.endswith("step")]
+    assert set(steps[len(steps) - steps[::-1].index("one step") :]) == {"plain step", "two step"}
+
+
+def test_those_that_fail_beside_others_start_again_in_their_own_turns(
+    asked: Request, ready: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    assert sorted(timed_ones(ready, asked, several(asked, ["plain", "one", "two"], most=2))) == [0, 1]
+    assert len([line for line in log(asked) if line.endswith("begins")]) == 4  # one of them twice
+
+
+def test_the_plain_one_starts_beside_others_once_its_memory_is_known(
+    asked: Request, ready: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    every = several(asked, ["plain", "one"])
+    for begins_first in (False, True):
+        Path(asked.cwd, "log").unlink(missing_ok=True)
+        assert timed_ones(ready, asked, every) == [0]
+        lines = log(asked)
+        assert (lines.index("one begins") < lines.index("plain step")) == begins_first
+    assert ready.bytes > 1e6
+
+
 def test_without_room_for_two_the_second_is_not_started(
     asked: Request, ready: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,8 +298,12 @@ def test_without_room_for_two_the_second_is_not_started(
     assert {line.split()[0] for line in log(asked)} == {"plain"}
 
 
-def test_cancel_ends_those_that_stand_still_too(asked: Request, ready: Processes) -> None:
-    ready._steps = 600
+@pytest.mark.parametrize("processors", [2, 16])
+def test_cancel_ends_those_that_stand_still_too(
+    asked: Request, ready: Processes, processors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: processors)
+    ready._steps, ready.bytes = 600, 1  # with many cores, both start at the same time
     cancelled = threading.Event()
     failed: list[Problem] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 
 from warpline.capture import tree
 from warpline.wire.memory import free_bytes
@@ -17,10 +18,13 @@ def for_another(group: int | None) -> bool:
 
     Linux only. Device memory is not checked: there, an allocation that does not fit fails by itself.
     """
-    if group is None:
-        return True
+    return group is None or for_more(held(group)) >= 1
+
+
+def for_more(each: int) -> int:
+    """How many more processes of ``each`` bytes fit into the host's free memory; a great many if unknown."""
     free = free_bytes()
-    return free is None or held(group) * SPARE <= free
+    return sys.maxsize if free is None else int(free / max(1.0, each * SPARE))
 
 
 def held(group: int) -> int:

@@ -110,14 +110,15 @@ def _shared(setting: Setting, several: Sequence[Pairs]) -> tuple[list[Pairs], li
 
     def starting(number: int) -> bool:
         nonlocal ended, waited_s
-        if number == 0:
-            waited_s = time.monotonic() - began  # until the plain script's warm-up has ended
+        # Until the warm-ups of the plain script and of those that start beside it have ended.
+        waited_s = waited_s or time.monotonic() - began
         ended = not setting.starting(several[number])
         return not ended
 
     plain = _overlay(several, None), setting.limit_s(None)
     changed = [(pairs.candidate.overlay, setting.limit_s(pairs)) for pairs in several]
-    left = slices.shared(timer, setting.request, plain, changed, setting.cancelled, keep, starting)
+    compiling = [number for number, pairs in enumerate(several) if pairs.candidate.compiles]
+    left = slices.shared(timer, setting.request, plain, changed, setting.cancelled, keep, starting, compiling)
     for number, why in left.failed.items():
         several[number].failure = why
     return kept, [several[number] for number in left.beside], ended

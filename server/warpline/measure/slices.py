@@ -3,13 +3,17 @@
 Both processes of a pair are alive. They run slices of their timing windows in turn, while the other one is
 paused. The plain process is started once for all pairs. A disturbance of seconds slows both processes of a
 pair alike, and each pair is compared by its own slices only.
+
+With many cores several processes run up to their first slice at the same time, before the first of them is
+timed (:class:`_Warmups`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -17,7 +21,7 @@ from warpline.capture import room, signals
 from warpline.capture.process import StillCompiling
 from warpline.measure import epochs
 from warpline.measure.background import BackgroundTiming
-from warpline.measure.timed import BURSTS, BUSY_S, FEWEST, Overlay, Processes, Timed, sliced
+from warpline.measure.timed import BURSTS, BUSY_S, FEWEST, Overlay, Processes, Timed, sliced, warm_together
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 from warpline.wire.timing import Timing
@@ -40,14 +44,80 @@ class Left:
 @dataclass(slots=True)
 class _Pair:
     """A changed process, and the ``made`` slices of the plain one, from ``first`` on, that it is compared
-    with."""
+    with. ``warm``: it already waits for its first slice."""
 
     number: int
     other: BackgroundTiming
     first: int
+    warm: bool
     made: int = 0
     plain_made: int = 0
     seconds: float = 0.0
+
+
+class _Warmups:
+    """Starts processes and lets them run up to their first slice, several at a time where there are the cores
+    and the memory for it.
+
+    One that compiles does so in its own turn, since it needs all cores. So does one that failed beside others
+    (the device may have no memory for so many): it is started again when only the plain one is alive.
+    """
+
+    def __init__(
+        self,
+        timer: Processes,
+        start: Callable[[Process], BackgroundTiming],
+        changed: Sequence[Process],
+        alone: Iterable[int],
+    ) -> None:
+        self.timer, self.start, self.changed = timer, start, changed
+        self.waiting: dict[int, BackgroundTiming] = {}  # those at their first slice
+        self.alone = set(alone)  # no longer started beside others
+
+    def begun(self, plain: Process) -> tuple[BackgroundTiming, bool]:
+        """The plain process, and whether it waits for its first slice. Once its memory is known from an
+        earlier one, the first changed processes start beside it."""
+        one = self.start(plain)
+        known = self.timer.bytes
+        several = self._next(0, warm_together() - 1, known) if known else []
+        begun = self._run([one], several)[0]
+        if begun and one.group is not None:
+            self.timer.bytes = max(known, room.held(one.group))
+        return one, begun
+
+    def following(self, turns: Sequence[int]) -> int:
+        """The number in ``turns`` that comes next. Those at their first slice come before the others, which
+        may need their memory."""
+        if not self.waiting and turns[0] not in self.alone:
+            several = self._next(turns[0], warm_together(), self.timer.bytes)
+            if len(several) > 1:
+                self._run([], several)
+        return next((number for number in turns if number in self.waiting), turns[0])
+
+    def _next(self, number: int, count: int, each: int) -> list[int]:
+        """Up to ``count`` processes that may start together, from ``number`` on."""
+        count = min(count, room.for_more(each))
+        return [at for at in range(number, len(self.changed)) if at not in self.alone][: max(0, count)]
+
+    def _run(self, first: Sequence[BackgroundTiming], several: Sequence[int]) -> list[bool]:
+        """Run ``first`` and the changed processes ``several`` up to their first slices; which of ``first``
+        got there. Raises Problem with status 130 on cancel."""
+        held = [self.start(self.changed[at]) for at in several]
+        self.alone.update(several)  # once is enough
+        every = [*first, *held]
+        with ThreadPoolExecutor(len(every), "warpline-warmup") as pool:
+            try:
+                got = list(pool.map(_begun, every))
+            except BaseException:
+                for one in every:  # else the threads would go on waiting for them
+                    one.give_up()
+                raise
+        for at, one, begun in zip(several, held, got[len(first) :], strict=True):
+            if begun:
+                self.waiting[at] = one
+            else:
+                one.give_up()
+        return got[: len(first)]
 
 
 def shared(
@@ -58,43 +128,54 @@ def shared(
     cancelled: threading.Event | None,
     keep: Keep,
     starting: Callable[[int], bool] = lambda number: True,
+    compiling: Iterable[int] = (),
 ) -> Left:
     """Time ``changed`` against one process of the plain script; ``keep`` is called for each one that was
     timed.
 
-    ``starting`` is called before each of them; False ends the call. On cancel (Problem with status 130, or
-    KeyboardInterrupt) ``keep`` is called for the pairs timed so far, before the exception is raised again.
+    ``starting`` is called before each of them; False ends the call. ``compiling``: numbers of those that
+    compile. On cancel (Problem with status 130, or KeyboardInterrupt) ``keep`` is called for the pairs timed
+    so far, before the exception is raised again.
     """
     left, pairs = Left(), list[_Pair]()
     length = timer.slice_steps or 1
     with ExitStack() as stack:
         stack.enter_context(signals.end_like_interrupt())
+        alive: list[BackgroundTiming] = []
 
         def start(process: Process) -> BackgroundTiming:
             overlay, limit_s = process
             held = timer.started(overlay, slices=True)
-            return held or stack.enter_context(timer.hold(request, overlay, limit_s, cancelled, slices=True))
+            held = held or stack.enter_context(timer.hold(request, overlay, limit_s, cancelled, slices=True))
+            alive.append(held)
+            return held
 
-        one = start(plain)
+        warmups = _Warmups(timer, start, changed, compiling)
         try:
-            if not _begun(one):
+            one, begun = warmups.begun(plain)
+            if not begun:
                 if one.failed:
                     timer.one_at_a_time()
                 else:
                     timer.whole_windows()
                 return left
-            first = 0
-            for number, process in enumerate(changed):
+            first, turns = 0, list(range(len(changed)))
+            while turns:
+                number = warmups.following(turns)
+                turns.remove(number)
                 if not starting(number):
                     return left
-                if not room.for_another(one.group):
+                waiting = warmups.waiting.pop(number, None)
+                if waiting is None and not room.for_another(one.group):
                     timer.one_at_a_time()
                     return left
                 began = time.monotonic()
-                pair = _Pair(number, start(process), first)
+                pair = _Pair(number, waiting or start(changed[number]), first, waiting is not None)
                 pairs.append(pair)
-                if not _taken(one, pair, timer.slices, left):
+                if not _taken(one, pair, timer.slices, Left() if pair.warm else left):
                     pairs.pop()
+                    if pair.warm and not one.over:
+                        turns.append(number)  # with only the plain one alive
                 pair.seconds = time.monotonic() - began
                 first += pair.plain_made
                 if one.over:
@@ -103,15 +184,18 @@ def shared(
                     return left
             return left
         except BaseException:
-            for held in (one, *(pair.other for pair in pairs)):  # in parallel: each may take seconds to end
+            for held in alive:  # in parallel: each may take seconds to end
                 held.give_up()
             raise
         finally:
-            _deliver(timer, one, pairs, length, keep)
+            for held in warmups.waiting.values():
+                held.give_up()
+            if alive:
+                _deliver(timer, alive[0], pairs, length, keep)
 
 
 def _begun(one: BackgroundTiming) -> bool:
-    """Whether the plain process has ended its warm-up. An error is reported when it runs alone."""
+    """Run it up to its first slice; whether it got there. An error is reported when it runs alone."""
     try:
         return one.slice()
     except Problem as problem:
@@ -124,7 +208,7 @@ def _taken(one: BackgroundTiming, pair: _Pair, count: int, left: Left) -> bool:
     """Run slices of both in turn, up to ``count`` each; whether there are enough of them to compare."""
     other = pair.other
     try:
-        if not other.slice():
+        if not pair.warm and not other.slice():
             raise Problem("the script ended before its first slice", 1)
         began = time.monotonic()
         while pair.made < count and (pair.made < FEWEST or time.monotonic() < began + BUSY_S):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -90,7 +89,8 @@ class Processes:
         self._timed = step_ms is not None
         self._alone = not turn.possible()  # no two may be alive at once, or the script has too few steps
         self._ahead = True  # processes may be started before the earlier ones were timed
-        self._held: deque[BackgroundTiming] = deque()
+        self._held: list[BackgroundTiming] = []
+        self.bytes = 0  # private host memory of a process at its first slice; 0: not seen yet
         self._to_start: Callable[[], None] = _nothing
 
     @contextmanager
@@ -220,16 +220,15 @@ class Processes:
         return BackgroundTiming(limited, overlay, steps, cancelled, slices, patience_s, ending_s)
 
     def started(self, overlay: Overlay, *, slices: bool) -> BackgroundTiming | None:
-        """The next process that was started with ``overlay``. Those started before it are given up."""
+        """The next process that was started with ``overlay``, if there is one."""
         if any(held.failed for held in self._held):
             self.one_at_a_time()  # it may need a resource that another one holds: a lock, a port
         if any(held.sliced != slices for held in self._held):
             self._end_held()
-        if not any(held.overlay == overlay for held in self._held):
-            return None
-        while self._held[0].overlay != overlay:
-            self._held.popleft()
-        return self._held.popleft()
+        found = next((held for held in self._held if held.overlay == overlay), None)
+        if found is not None:
+            self._held.remove(found)
+        return found
 
     def _end_held(self) -> None:
         for held in self._held:  # in parallel: each may take seconds to end
@@ -247,6 +246,12 @@ def _side_by_side() -> int:
     """How many may import torch in parallel. Each uses a little more than one core; two are fine on two
     cores."""
     return min(SIDE_BY_SIDE, max(cores() // 2, min(2, cores())))
+
+
+def warm_together() -> int:
+    """How many may run up to their first slice in parallel: imports of the script, its data, its model. Each
+    has its own threads and loader workers, so it gets four cores."""
+    return min(SIDE_BY_SIDE, cores() // 4)
 
 
 def mean(timing: Timing) -> Timed:
