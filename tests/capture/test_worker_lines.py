@@ -85,6 +85,72 @@ def test_lines_of_workers_take_what_their_own_clock_says(tmp_path: Path) -> None
     assert not list(run.glob("workers"))
 
 
+LIBRARY = """\
+import time
+import torch
+
+
+class Folder:
+    def __init__(self, transform):
+        self.transform = transform
+
+    def __len__(self):
+        return 4096
+
+    def __getitem__(self, index):
+        return self.transform(decode(index))
+
+
+def decode(index):
+    time.sleep(0.004)
+    return torch.full((8,), float(index % 7))
+"""
+OF_LIBRARY = """\
+import sys
+import time
+import torch
+from torch.utils.data import DataLoader, Subset
+
+sys.path.insert(0, "site-packages")
+from pictures.folder import Folder
+
+
+def scaled(image):
+    time.sleep(0.001)
+    return image / 7
+
+
+data = Folder(scaled)
+loader = DataLoader(Subset(data, range(2048)), batch_size=8, num_workers=1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in loader:
+    optimizer.zero_grad()
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_library_s_dataset_is_recorded_by_the_library_s_lines(tmp_path: Path) -> None:
+    package = tmp_path / "site-packages" / "pictures"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "folder.py").write_text(LIBRARY)
+    (tmp_path / "train.py").write_text(OF_LIBRARY)
+    done = warpline("profile", "train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / ".warpline/runs").iterdir()
+    report = pipeline.report_of(run)
+    assert report.workers is not None
+    first, second = report.workers.lines[:2]
+    assert (Path(first.file).name, first.function, first.text) == ("folder.py", "decode", "time.sleep(0.004)")
+    assert (Path(second.file).name, second.function, second.text) == ("train.py", "scaled", "")
+    assert first.calls == 8
+    (found,) = (one for one in report.findings if one.rule == "slow-sample-line")
+    assert found.line == OF_LIBRARY.splitlines().index("data = Folder(scaled)") + 1
+    assert "`decode`" in found.message
+
+
 def test_the_cost_of_an_event_is_what_recording_added() -> None:
     """By arithmetic: 100 events made 10 ms of 5 ms, so that each cost 50 us; the sleeping line had two."""
     told = {

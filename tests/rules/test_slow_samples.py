@@ -92,6 +92,73 @@ def findings(code: str, batch_ms: float, calls: float) -> list[int]:
     return [one.line for one in result.findings if one.rule == "slow-sample-line"]
 
 
+#: A library's dataset, whose code is not in the script: made twice, one of them in a branch that did not run.
+IMAGES = """\
+from torchvision import datasets
+if args.dummy:
+    data = datasets.FakeData(2048)  #> skipped
+else:
+    data = datasets.ImageFolder("pictures", crops)
+loader = DataLoader(data, 64, num_workers=4)
+#^ site loader num_workers=4 batches_per_epoch=400 wait_ms=21 rows_type=ImageFolder
+valid = DataLoader(datasets.ImageFolder("others"), 64, num_workers=4)
+#^ site loader as=valid num_workers=4 batches_per_epoch=4 wait_ms=2 rows_type=ImageFolder
+for images, labels in loader:  #> cost cpu_ms=0.1 step_ms=0.1; use loader
+    train(images, labels)  #> cost device_ms=18 idle_ms=21.9 step_ms=39.9
+for images, labels in valid:  #> use valid
+    pass
+"""
+FOLDER = "/lib/torchvision/folder.py"
+
+
+def decoded(code: str, *spent: tuple[str, float]) -> list[tuple[int, str]]:
+    """Findings where a worker's batch of 120 ms has such functions of the library's."""
+    example = read_example("#> totals idle_ms=22; steps step_ms=40\n" + code)
+    lines = tuple(
+        WorkerLine(FOLDER, at, name, batch_ms / 2, 64, "return image.convert(mode)")
+        for at, (name, batch_ms) in enumerate(spent)
+        for _ in range(2)
+    )
+    facts = replace(example.profile.facts, workers=Workers(4, 120, lines))
+    result = diagnose(replace(example.profile, facts=facts), texts(example))
+    return [(one.line, one.message) for one in result.findings if one.rule == "slow-sample-line"]
+
+
+def test_a_library_s_function_is_told_where_its_dataset_is_made() -> None:
+    ((line, message),) = decoded(IMAGES, ("pil_loader", 80), ("resize", 30))
+    assert line == 5
+    assert "`pil_loader`, which the dataset made here calls 64 times a batch, takes 80.0 ms" in message
+    assert not decoded(IMAGES, ("pil_loader", 50), ("resize", 50))
+
+
+def test_of_two_kinds_of_datasets_it_is_unknown_whose_lines_they_are() -> None:
+    code = IMAGES.replace("wait_ms=2 rows_type=ImageFolder", "wait_ms=2 rows_type=CIFAR10")
+    assert not decoded(code, ("pil_loader", 80), ("resize", 30))
+
+
+#: Without workers the library's lines are below the one that iterates: those of a sample, and of the loader.
+HERE = """\
+from torchvision import datasets
+data = datasets.ImageFolder("pictures", crops)
+loader = DataLoader(data, 64)  #> site loader num_workers=0 batch_size=64 batches_per_epoch=400
+for images, labels in loader:  #> cost cpu_ms=90 loader_ms=90 idle_ms=90 step_ms=90 calls=1; use loader
+    #^ inside file=/lib/torchvision/folder.py function=pil_loader line=9 step_ms=60 calls=64
+    #^ inside file=/lib/accelerate/loader.py function=batches line=9 step_ms=10 calls=1
+    train(images, labels)  #> cost device_ms=18 step_ms=18
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "found"), [
+    ("", "", [2]),
+    ("step_ms=60 calls=64", "step_ms=40 calls=64", []),
+    ("step_ms=60 calls=64", "step_ms=60 calls=1", []),  # of a batch: the loader's own, or a collate function
+])  # fmt: skip
+def test_a_library_s_samples_in_the_training_process(old: str, new: str, found: list[int]) -> None:
+    example = read_example(HERE.replace(old, new) if old else HERE)
+    result = diagnose(example.profile, texts(example))
+    assert [one.line for one in result.findings if one.rule == "slow-sample-line"] == found
+
+
 def found(code: str, batch_ms: float, calls: float) -> int:
     (line,) = findings(code, batch_ms, calls)
     return line

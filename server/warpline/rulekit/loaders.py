@@ -12,7 +12,7 @@ from warpline.model.report import Applicability, Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, holder, words
-from warpline.rulekit.origins import Origin, argument_origin, mapping, origin
+from warpline.rulekit.origins import Origin, argument_origin, assigned_values, mapping, origin
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
@@ -21,6 +21,7 @@ from warpline.wire.sites import Loader, facts_of
 #: DataLoader's parameters in order, for those passed by position.
 _POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}
 BUSY = bound("loader-busy")
+_MOST_SUBSETS = 4  # of subsets, that are followed
 #: Percent of the step from which on a wait in spite of workers is reported (as in the TensorBoard plugin).
 WAITS_PERCENT = 100 * bound("loader-waits")
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
@@ -245,6 +246,33 @@ def loader_call(context: Context, site: Site) -> tuple[Source, cst.Call]:
         if call.args and source.unpacked(call):
             return source, call
     raise Refused("the call that creates the loader was not found on that line")
+
+
+def dataset_at(context: Context, site: Site) -> tuple[str, int]:
+    """Where the loader's dataset is made; where the loader is, if that cannot be seen."""
+    try:
+        source, call = loader_call(context, site)
+    except Refused:
+        return site.place
+    given = source.argument(call, "dataset", 0)
+    for _ in range(_MOST_SUBSETS):
+        if given is None:
+            break
+        value = given.value
+        if isinstance(value, (cst.Name, cst.Attribute)):
+            made = [
+                (where, node)
+                for where, node in assigned_values(context, source, value)
+                if isinstance(node, cst.Call) and context.reached.node(where, node) is not False
+            ]
+            if len(made) != 1:
+                return site.place
+            source, value = made[0]
+        if not source.is_named(getattr(value, "func", None), "Subset"):
+            return source.place(value)
+        assert isinstance(value, cst.Call)
+        given = source.argument(value, "dataset", 0)
+    return site.place
 
 
 def setting(context: Context, site: Site, name: str) -> Origin | None:

@@ -5,7 +5,9 @@
 Finds the line of a dataset, transform or collate function that takes more than half of the loading time
 of a batch, if the step waits for batches. If a loop runs the line, its function or several short lines again
 and again, each time for a few microseconds, the finding is at the loop. It looks in the training process
-and in the loader's workers, where the lines of two batches per worker are recorded.
+and in the loader's workers, where the lines of two batches per worker are recorded. Where the dataset is a
+library's (`ImageFolder`), the lines are that library's: the finding is where the dataset is made, and names
+the function that takes the time (`pil_loader` decodes the image).
 
 ## Why is this slow
 
@@ -80,7 +82,7 @@ Display: only the author knows what the line computes and where else that could 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import libcst as cst
@@ -88,7 +90,14 @@ import libcst as cst
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, Source, count, ms, percent
-from warpline.rulekit.loaders import exposed_ms, iterated_at, keeping_up_ms, waited_ms, waits
+from warpline.rulekit.loaders import (
+    dataset_at,
+    exposed_ms,
+    iterated_at,
+    keeping_up_ms,
+    waited_ms,
+    waits,
+)
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 from warpline.wire.workers import WorkerLine
@@ -117,15 +126,16 @@ class SlowSampleLine(Rule):
             loading = sum(cost.loader_ms for cost in lines)
             inside = [cost for cost in lines if cost.place not in site.uses]
             hot = _hottest(context, inside, lambda cost: cost.loader_ms, loading)
-            if hot is None:
-                continue
-            costs = context.costs(hot.lines)
+            of_library = _of_library(_below(context, site), loading) if hot is None else None
+            costs = context.costs(hot.lines if hot is not None else site.uses)
             exposed = sum(exposed_ms(context, cost) for cost in costs)
-            if context.share(exposed) < SHARE_OF_STEP:
+            exposed *= of_library.part / 100 if of_library is not None else 1.0
+            hot = hot or of_library
+            if hot is None or context.share(exposed) < SHARE_OF_STEP:
                 continue
             yield context.draft(
-                hot.place,
-                (hot.said or "This line")
+                hot.place if of_library is None else dataset_at(context, site),
+                (f"{hot.said}," if of_library is not None else hot.said or "This line")
                 + " takes {spent} of each step, {part} of the loading time of a batch (it runs "
                 + ("once" if round(hot.calls) == 1 else "{calls} times")
                 + " a step).",
@@ -137,16 +147,24 @@ class SlowSampleLine(Rule):
                 cause=iterated_at(context, site),
                 cost_ms=exposed,
                 saving_ms=exposed,
-                change=Scale(hot.lines, device=0.0, host=0.0),
+                change=Scale(hot.lines, device=0.0, host=0.0) if of_library is None else None,
             )
 
     def _in_workers(self, context: Context, site: Site) -> Iterator[Draft]:
         """The wait shrinks as the batch does: by the share of it that the line takes, at most."""
         workers = context.profile.facts.workers
         loaders = [one for one in context.sites("loader") if facts_of(Loader, one).num_workers and one.uses]
-        if workers is None or not workers.lines or loaders != [site]:  # whose lines they are is known of one
+        # Whose lines they are is known of one kind of dataset; the loader that is waited for most counts.
+        kinds = {(facts_of(Loader, one).rows_type, facts_of(Loader, one).dataset_file) for one in loaders}
+        if workers is None or not workers.lines or len(kinds) != 1:
             return
-        hot = _hottest(context, workers.lines, lambda line: line.batch_ms, workers.batch_ms)
+        if site is not max(loaders, key=lambda one: waited_ms(context, one)):
+            return
+        own = [line for line in workers.lines if not line.text]
+        hot = _hottest(context, own, lambda line: line.batch_ms, workers.batch_ms)
+        library = [line for line in workers.lines if line.text]
+        of_library = _of_library(library, workers.batch_ms) if hot is None else None
+        hot = hot or of_library
         waited, needed = waited_ms(context, site), keeping_up_ms(context, site)
         if needed is not None:
             waited = min(waited, needed)
@@ -154,7 +172,7 @@ class SlowSampleLine(Rule):
             return
         evidence = {"calls": count("calls", round(hot.calls), "per batch")} if hot.said else {}
         yield context.draft(
-            hot.place,
+            hot.place if of_library is None else dataset_at(context, site),
             (f"{hot.said} {{calls}} times a batch," if hot.said else "This line")
             + " takes {spent} per batch in the loader's workers, {part} of their time for it, and each step "
             "waits {wait} for a batch.",
@@ -168,6 +186,33 @@ class SlowSampleLine(Rule):
             cost_ms=waited,
             saving_ms=waited * hot.part / 100,
         )
+
+
+def _below(context: Context, site: Site) -> list[WorkerLine]:
+    """Lines of libraries that run for each sample, in the training process; others make a batch of samples,
+    or take batches from the loader."""
+    samples = facts_of(Loader, site).batch_size or 1
+    return [
+        WorkerLine(one.file, one.line, one.function, one.step_ms, one.calls, one.text)
+        for cost in context.costs(site.uses)
+        for one in cost.inside
+        if one.file != cost.file and one.calls > 1 and round(one.calls) >= samples * round(cost.calls)
+    ]
+
+
+def _of_library(lines: Iterable[WorkerLine], whole_ms: float) -> _Hot | None:
+    """The library's function whose own lines take at least ``PART_OF_LOADING`` of the time."""
+    found: dict[tuple[str, str], list[WorkerLine]] = {}
+    for line in lines:
+        found.setdefault((line.file, line.function), []).append(line)
+    spent = {name: sum(line.batch_ms for line in some) for name, some in found.items()}
+    most = max(spent, key=lambda name: spent[name], default=("", ""))
+    if not found or whole_ms <= 0 or spent[most] < PART_OF_LOADING / 100 * whole_ms:
+        return None
+    places = tuple(line.place for line in found[most])
+    often = max(line.calls for line in found[most])
+    said = f"`{most[1]}`, which the dataset made here calls"
+    return _Hot(places[0], places, spent[most], 100 * spent[most] / whole_ms, often, said)
 
 
 class _Hot(NamedTuple):

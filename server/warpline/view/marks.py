@@ -29,7 +29,7 @@ def workers(times: Workers | None, sources: Mapping[str, str], names: Mapping[st
     for line in times.lines[:_MOST]:
         share = line.batch_ms / times.batch_ms if times.batch_ms else 0.0
         if share >= _LEAST:
-            code = line_at(sources.get(line.file), line.line).strip()
+            code = line.text or line_at(sources.get(line.file), line.line).strip()
             place = f"{names.get(line.file, line.file)}:{line.line}"
             said.append(f"{units.ms(line.batch_ms)}, {units.percent(share)}: {place}  {text.printable(code)}")
     return tuple(said)

@@ -9,13 +9,15 @@ from .places import Placed
 
 @dataclass(frozen=True)
 class WorkerLine(Placed):
-    """A line of the user's in a worker; library code below it counts for it."""
+    """A line of the user's in a worker, or of the library whose class the dataset is; other code below it
+    counts for it."""
 
     file: str
     line: int
     function: str
     batch_ms: float  # wall time a batch, without the cost of recording
     calls: float  # times a batch that the line began
+    text: str = ""  # of a library's line
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,11 @@ class UserFiles(dict[str, "str | None"]):
             self.roots = tuple(dict.fromkeys((*more, *self.roots)))
             self.clear()
 
+    def include_too(self, folder: str) -> None:
+        """Files below ``folder`` count as the user's from now on, though they are installed."""
+        self.include = (*self.include, os.path.join(absolute(folder), ""))
+        self.clear()
+
     def __missing__(self, filename: str) -> str | None:
         found = self[filename] = self._classify(filename)
         return found

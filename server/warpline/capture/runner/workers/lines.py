@@ -21,6 +21,7 @@ import mmap
 import os
 import sys
 from collections import deque
+from linecache import getline
 from time import monotonic, perf_counter_ns, process_time_ns, sleep
 from types import CodeType
 from typing import Any, Callable
@@ -41,6 +42,8 @@ EARLY = 1
 WRITTEN_AFTER = (1, 4)
 #: The shared flag: index of the first byte of the workers, and number of these bytes.
 AT_WORK, MOST_WORKERS = 4, 64
+#: Subsets of subsets that are looked into, and characters that are kept of a library's line.
+MOST_SUBSETS, MOST_TEXT = 4, 200
 #: Seconds that a recorded batch may take after the capture. Captured steps
 #: may be over in less time than a worker needs for one batch.
 PATIENCE_S = 5.0
@@ -141,6 +144,7 @@ class Worker:
         self.sampled = Sampled()
         self.codes: set[CodeType] = set()
         self.event_ns: float | None = None  # once it has been measured
+        self.library: str | None = None  # folder of the dataset's package, whose lines are recorded
 
     def install(self) -> None:
         """Time ``fetch``, which makes a batch."""
@@ -168,6 +172,8 @@ class Worker:
                     with contextlib.suppress(Exception):
                         self._write()
                 return batch
+            with contextlib.suppress(Exception):  # lines of the user's are all that is recorded then
+                self._know_library(getattr(fetcher, "dataset", None))
             first = not self.recorded and not self.plain
             lines = Lines(self.main.user_files, _length(index), without_first=first, brief=second)
             self.second &= not second
@@ -185,6 +191,23 @@ class Worker:
             return batch
 
         return fetch
+
+    def _know_library(self, dataset: Any) -> None:
+        """Record lines of the package that the dataset's class is from, where that is none of the user's: a
+        sample is made of its calls. Only this process does."""
+        for _ in range(MOST_SUBSETS):  # torch's own, as Subset
+            if not type(dataset).__module__.startswith("torch."):
+                break
+            dataset = getattr(dataset, "dataset", None)
+        name = type(dataset).__module__.partition(".")[0]
+        package = os.path.dirname(getattr(sys.modules.get(name), "__file__", None) or "")
+        getting = getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)
+        code = getattr(getting, "__code__", None)
+        if self.library is not None or code is None or self.main.user_files[code.co_filename] is not None:
+            return
+        if code.co_filename.startswith(os.path.join(package, "")):
+            self.library = os.path.join(package, "")
+            self.main.user_files.include_too(package)
 
     def _keep(self, lines: Lines) -> None:
         if lines.failed:  # another one would be as long
@@ -205,6 +228,11 @@ class Worker:
                 spent[at] += figure
         self._write()
 
+    def _text(self, place: Location) -> str:
+        """The line's text where it is a library's: the server does not have that."""
+        within = self.library is not None and place[0].startswith(self.library)
+        return getline(place[0], place[1]).strip()[:MOST_TEXT] if within else ""
+
     def _write(self) -> None:
         path = os.path.join(self.main.folder, "%d.json" % os.getpid())
         if self.event_ns is None and self.recorded:
@@ -217,7 +245,7 @@ class Worker:
             "event_ns": self.event_ns,
             "plain_ns": list(self.plain),
             "working_ns": list(self.working),
-            "lines": [[*place, *spent] for place, spent in self.spent.items()],
+            "lines": [[*place, *spent, self._text(place)] for place, spent in self.spent.items()],
             "sampled": self.sampled.told(self.main.user_files, self.codes),
         }
         with open(path + ".part", "w", encoding="utf-8") as file:

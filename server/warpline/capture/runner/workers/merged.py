@@ -27,10 +27,12 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
         return timed or None
     total = 0.0
     lines: dict[Location, list[float]] = {}
+    texts: dict[Location, str] = {}
     for one in recorded:
         cost = _event_cost(one)
         total += one["recorded_ns"] - cost * one["events"]
-        for file, line, function, ns, events, calls in one["lines"]:
+        for file, line, function, ns, events, calls, *text in one["lines"]:
+            texts[file, line, function] = text[0] if text else ""
             spent = lines.setdefault((file, line, function), [0.0, 0.0])
             spent[0] += max(0.0, ns - cost * events)
             spent[1] += calls
@@ -56,6 +58,7 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
                 "function": function,
                 "batch_ms": ns / 1e6,
                 "calls": calls / batches,
+                "text": texts[file, line, function],
             }
             for (file, line, function), (ns, calls) in sorted(lines.items(), key=lambda item: -item[1][0])
         ],
