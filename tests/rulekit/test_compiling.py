@@ -36,10 +36,12 @@ for batch in loader:
 """
 
 
-def _context(text: str, ran: tuple[int, ...]) -> Context:
+def _context(text: str, ran: tuple[int, ...], argv: tuple[str, ...] = ()) -> Context:
     example = read_example(text)
-    facts = replace(example.profile.facts, executed=Executed({FILE: ran}, complete=bool(ran)))
-    return Context(replace(example.profile, facts=facts), texts(example))
+    profile = example.profile
+    facts = replace(profile.facts, executed=Executed({FILE: ran}, complete=bool(ran)))
+    manifest = replace(profile.manifest, argv=argv)
+    return Context(replace(profile, facts=facts, manifest=manifest), texts(example))
 
 
 def test_below_the_statement_that_ran_last() -> None:
@@ -56,6 +58,21 @@ def test_a_run_that_does_not_say_what_ran_is_as_before() -> None:
 def test_a_switch_of_the_script_is_named() -> None:
     step = training_steps(_context(SWITCH, (1, 2, 3, 5, 6, 7)))[0]
     with pytest.raises(Refused, match=r"did not run: `torch\.compile\(model\)` \(line \d+, a branch of `if"):
+        compile_model(step)
+
+
+@pytest.mark.parametrize(
+    ("test", "argv", "said"),
+    [
+        ("compile", ("config.py", "--compile=False"), r"; the command line passes `--compile=False`$"),
+        ("args.use_compile and fast", ("--no-use-compile",), r"passes `--no-use-compile`$"),
+        ("not args.no_compile", ("-b", "8", "--no_compile"), r"passes `--no_compile`$"),
+        ("compile", ("compile", "--compiler=x"), r"`if compile`\)$"),
+    ],
+)
+def test_an_option_that_switches_it_off_is_named(test: str, argv: tuple[str, ...], said: str) -> None:
+    step = training_steps(_context(SWITCH.replace("if compile", f"if {test}"), (1, 2, 3, 5, 6, 7), argv))[0]
+    with pytest.raises(Refused, match=said):
         compile_model(step)
 
 

@@ -196,8 +196,8 @@ def compile_several(models: Sequence[tuple[TrainingStep, str]]) -> Fix:
 
 
 def _switched_off(step: TrainingStep, name: str | None) -> str | None:
-    """The call that would compile the model, in a branch that was not taken: its code, its line
-    and the condition."""
+    """The call that would compile the model, in a branch that was not taken: its code, its line, the
+    condition, and the options of the command line that it tests."""
     for call in step.source.nodes(cst.Call):
         if name is None or step.ran(call):
             continue
@@ -207,8 +207,24 @@ def _switched_off(step: TrainingStep, name: str | None) -> str | None:
         if compiled or step.source.code(call.func) == f"{name}.compile":
             around = [one for one in step.source.ancestors(call) if isinstance(one, cst.If)]
             under = f", a branch of `if {step.source.code(around[0].test)}`" if around else ""
-            return f"`{step.source.code(call)}` (line {step.source.line(call)}{under})"
+            passed = [f"`{word}`" for test in around for word in _options(step, test.test)]
+            said = f"; the command line passes {', '.join(passed)}" if passed else ""
+            return f"`{step.source.code(call)}` (line {step.source.line(call)}{under}){said}"
     return None
+
+
+def _options(step: TrainingStep, test: cst.BaseExpression) -> list[str]:
+    """The words of the command line that are options named like something in ``test``, or like its
+    opposite."""
+    names = {node.value.casefold().replace("_", "-") for node in step.source.nodes(cst.Name, within=test)}
+    words = step.reached.argv if step.reached is not None else ()
+    spelled = {word: word.split("=")[0].lstrip("-").casefold().replace("_", "-") for word in words}
+    return [
+        word
+        for word, option in spelled.items()
+        if word.startswith("-")
+        and {option, option.removeprefix("no-"), option.removeprefix("disable-")} & names
+    ]
 
 
 def is_compiled(context: Context) -> bool:

@@ -27,6 +27,7 @@ class Reached:
 
     def __init__(self, profile: Profile) -> None:
         facts = profile.facts
+        self.argv = profile.manifest.argv
         self._executed = facts.executed
         ran = {(file, line) for _, file, line, _ in facts.gc_full}  # in a later step perhaps
         self._lines = {
