@@ -14,7 +14,7 @@ otherwise), ``true``/``false`` or plain text:
 - ``kernel NAME count= device_ms= phase= grid=(1,1,1) block=(128,1,1) kind=copy tensor_cores=false``
 - ``site loader num_workers=0 …`` (kinds and keys: warpline.wire.run.Site); ``use loader``: the sites of
   that kind are used on this line (``site loader as=valid …`` and ``use valid`` name one of several);
-  ``with.lr=0.1`` is an argument that it was made with
+  ``with.lr=0.1`` is an argument that it was made with; ``also wait_ms=3 …``: more of the site before
 - ``event graph_break reason="…"`` (CompileEvent)
 - ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
 - ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f via=library of=x*2``: an operator of
@@ -142,6 +142,8 @@ class _Reader:
         elif verb == "kernel":
             known: dict[str, Any] = {"phase": "forward", "count": 1.0, "device_ms": 0.0} | values
             self.costs[place] = replace(cost, kernels=(*cost.kernels, Kernel(plain[0], **known)))
+        elif verb == "also":
+            self.sites[-1][1].facts.update(values)
         elif verb == "site":
             word = str(values.pop("as", plain[0]))
             given = {key: values.pop(key) for key in list(values) if key.startswith(_ARGUMENT)}

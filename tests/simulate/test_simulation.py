@@ -17,6 +17,7 @@ from warpline.model.change import (
     CompiledCalls,
     Fuse,
     FuseOptimizer,
+    KeptSamples,
     LoaderWorkers,
     MatmulRate,
     OverlapCopies,
@@ -260,6 +261,7 @@ AT = {line: ((FILE, line),) for line in range(1, 20)}
     [
         (with_sync, RemoveSyncs(AT[12]), without_sync),
         (loading, LoaderWorkers(16, AT[5]), no_loader),
+        (loading, KeptSamples(0.0, AT[5]), no_loader),
         (loading, OverlapCopies(AT[6]), loading_pinned),
         (device_bound, Fuse(AT[11], 1), fused),
         (device_bound, Fuse(AT[11], keep=0.5), fused),
@@ -278,6 +280,15 @@ def test_a_change_is_predicted(program: Program, change: Change, after: Program,
     _, truth = run(after)
     assert predicted is not None
     assert predicted.step_ms == pytest.approx(truth, rel=0.15)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_of_kept_samples_takes_what_was_tried(workers: int) -> None:
+    found, truth = simulation(on_cpu, on_gpu=False, workers=workers)
+    left = [found.predict(KeptSamples(batch_ms, AT[5])) for batch_ms in (0.0, 1.5)]
+    assert left[0] is not None and left[1] is not None
+    assert left[1].step_ms - left[0].step_ms == pytest.approx(1.5)
+    assert left[0].step_ms < 0.7 * truth
 
 
 def test_a_hot_kernel_hidden_behind_the_host_is_worth_nothing() -> None:

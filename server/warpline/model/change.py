@@ -38,6 +38,17 @@ class LoaderWorkers:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSamples:
+    """All samples were made before the steps: the main process takes each batch from memory, in ``batch_ms``.
+
+    ``places``: lines that wait for the next batch, or make it.
+    """
+
+    batch_ms: float
+    places: Places = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OverlapCopies:
     """Host-to-device copies at ``places`` are asynchronous: pinned source, ``non_blocking=True``.
 
@@ -225,6 +236,7 @@ class Together:
 
 Change = (
     LoaderWorkers
+    | KeptSamples
     | OverlapCopies
     | RemoveSyncs
     | Fuse

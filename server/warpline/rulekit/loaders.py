@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import libcst as cst
 
-from warpline.model.costs import bound
+from warpline.model.costs import bound, value
 from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit.changing import Changes
@@ -19,7 +19,10 @@ from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
 #: DataLoader's parameters in order, for those passed by position.
-_POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}
+POSITIONS = {
+    "batch_size": 1, "sampler": 3, "batch_sampler": 4, "num_workers": 5, "collate_fn": 6, "pin_memory": 7,
+    "drop_last": 8, "timeout": 9, "multiprocessing_context": 11,
+}  # fmt: skip
 BUSY = bound("loader-busy")
 _MOST_SUBSETS = 4  # of subsets, that are followed
 #: Percent of the step from which on a wait in spite of workers is reported (as in the TensorBoard plugin).
@@ -113,6 +116,11 @@ def start_ms(context: Context, site: Site) -> float | None:
     if loader.start_ms is None:
         return None
     return max(0.0, loader.start_ms - (workers.batch_ms if workers is not None else 0.0))
+
+
+def taking_ms(batch_ms: float) -> float:
+    """What the main process spends on a batch that a worker made in ``batch_ms``, without a wait for it."""
+    return max(value("batch-take-ns") / 1e6, value("batch-take-share") * batch_ms)
 
 
 def begins_again(context: Context, site: Site) -> bool:
@@ -281,7 +289,7 @@ def setting(context: Context, site: Site, name: str) -> Origin | None:
         source, call = loader_call(context, site)
     except Refused:
         return None
-    return argument_origin(context, source, call, name, _POSITIONS.get(name))
+    return argument_origin(context, source, call, name, POSITIONS.get(name))
 
 
 def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
@@ -328,7 +336,7 @@ def change_loader(
     the call. What comes after the first may be left out where nothing can hold it. ``others``: more edits
     of the same fix. Raises Refused."""
     source, call = loader_call(context, site)
-    changes = Changes(context, _POSITIONS, others)
+    changes = Changes(context, POSITIONS, others)
     for at, (name, code) in enumerate(values.items()):
         if name == "persistent_workers" and "num_workers" not in values:
             code = _with_workers(context, source, call, code)
@@ -340,7 +348,7 @@ def change_loader(
                     raise
                 # It only helps the first, which has been changed.
             continue
-        present = source.argument(call, name, _POSITIONS.get(name))
+        present = source.argument(call, name, POSITIONS.get(name))
         if present is not None:
             changes.at_origin(origin(context, source, present.value), name, code)
         else:
@@ -351,7 +359,7 @@ def change_loader(
 
 def _with_workers(context: Context, source: Source, call: cst.Call, code: str) -> str:
     """``code``; where the number of workers may be none, which torch refuses beside it, on that condition."""
-    present = source.argument(call, "num_workers", _POSITIONS["num_workers"])
+    present = source.argument(call, "num_workers", POSITIONS["num_workers"])
     if present is None or not isinstance(present.value, (cst.Name, cst.Attribute, cst.Subscript)):
         return code
     found = origin(context, source, present.value)

@@ -88,10 +88,11 @@ def whole_batches(context: Context, site: Site) -> Fix:
         raise Refused(f"the call passes `{sorted(unknown)[0]}`")
     _check_reads(context, source, call)
     edits = Edits(source)
-    data = _named(source, edits, call, given["dataset"].value)
+    data = named(source, edits, call, given["dataset"].value)
+    edits.replace(given["dataset"].value, data)
     size = _code(source, given, "batch_size", "1")
     dropped = _code(source, given, "drop_last", "False")
-    names = _Names(source, edits, call)
+    names = Names(source, edits, call)
     batches, rows = names.of("BatchSampler"), _sampler(source, names, given, data)
     names.add()
     _put(edits, call, given, f"{batches}({rows}, {size}, {dropped})")
@@ -126,8 +127,9 @@ def _check_reads(context: Context, source: Source, call: cst.Call) -> None:
                 raise Refused(f"`{other.code(read)}` is read, which such a loader lacks")
 
 
-def _named(source: Source, edits: Edits, call: cst.Call, data: cst.BaseExpression) -> str:
-    """The dataset's name: the sampler reads it as well. One that is made in the call gets a name above it."""
+def named(source: Source, edits: Edits, call: cst.Call, data: cst.BaseExpression) -> str:
+    """The dataset's name: not only the call reads it. One that is made in the call gets a name above it, for
+    the call to take. Raises Refused."""
     if isinstance(data, (cst.Name, cst.Attribute)):
         return source.code(data)
     statement = source.statement(call)
@@ -140,7 +142,6 @@ def _named(source: Source, edits: Edits, call: cst.Call, data: cst.BaseExpressio
     if name is None:
         raise Refused("the dataset is made within the call: give it a name first")
     edits.insert_before(statement, f"{name} = {source.code(data)}")
-    edits.replace(data, name)
     return name
 
 
@@ -148,7 +149,7 @@ def _code(source: Source, given: dict[str, cst.Arg], name: str, usual: str) -> s
     return source.code(given[name].value) if name in given else usual
 
 
-class _Names:
+class Names:
     """Names of ``torch.utils.data`` as this file writes them: beside ``DataLoader``, which it has."""
 
     def __init__(self, source: Source, edits: Edits, call: cst.Call) -> None:
@@ -157,12 +158,13 @@ class _Names:
         self.added: list[str] = []
 
     def of(self, name: str) -> str:
+        """How this file writes it. Raises Refused where it has that name for something else."""
         if self.dotted:
             return f"{self.dotted}.{name}"
-        named = [one for one in self.source.nodes(cst.Name) if one.value == name]
-        if any(self.source.name(one) != f"{_DATA}.{name}" for one in named):
+        known = [one for one in self.source.nodes(cst.Name) if one.value == name]
+        if any(self.source.name(one) != f"{_DATA}.{name}" for one in known):
             raise Refused(f"the name `{name}` means something else in this file")
-        if not named and name not in self.added:
+        if not known and name not in self.added:
             self.added.append(name)
         return name
 
@@ -180,7 +182,7 @@ class _Names:
         raise Refused("the import of `DataLoader` was not found")
 
 
-def _sampler(source: Source, names: _Names, given: dict[str, cst.Arg], data: str) -> str:
+def _sampler(source: Source, names: Names, given: dict[str, cst.Arg], data: str) -> str:
     """The sampler that ``DataLoader`` would make."""
 
     def made(name: str) -> str:

@@ -33,6 +33,35 @@ for images, labels in loader:
     train(images, labels)
 ```
 
+## Example
+
+Samples that are the same in each epoch, and fit into a small part of the memory, need no workers at all, and
+are made once even where no core is left for more workers (`loader-without-workers` says how that is known):
+
+```python
+#> flags cpu_count=4; workers batch_ms=14
+from torch.utils.data import DataLoader
+
+loader = DataLoader(waves, batch_size=64, num_workers=3)
+#^ found; site loader num_workers=3 batches_per_epoch=938 dataset_length=60000
+#^ also sample_form=tensor sample_bytes=3200 sample_ms=0.1 rows_ms=0.1
+for epoch in range(14):
+    for batch in loader:  #> cost cpu_ms=4 idle_ms=4 loader_ms=4; use loader
+        train(batch)  #> cost device_ms=0.6
+```
+
+## Use instead
+
+```python
+from torch.utils.data import default_collate, DataLoader
+
+samples = default_collate([waves[i] for i in range(len(waves))])
+loader = DataLoader(range(len(waves)), batch_size=64, num_workers=0, collate_fn=lambda rows: samples[rows])
+for epoch in range(14):
+    for batch in loader:
+        train(batch)
+```
+
 ## Near misses
 
 As many workers as cores but one, which makes the steps, so more would not help:
@@ -59,7 +88,8 @@ for images, labels in loader:  #> cost cpu_ms=20 loader_ms=20 step_ms=0.1; use l
 ## Fix safety
 
 Unsafe: each worker has its own random numbers, so random augmentation gives other values. More workers
-also need more memory.
+also need more memory. Samples that are made once do not see what changes the dataset later. Without workers
+that stay (`persistent_workers`) an epoch draws one random number more, so later epochs have another order.
 
 ## References
 
@@ -75,6 +105,7 @@ from functools import partial
 from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count
+from warpline.rulekit.kept_samples import kept_samples, made_once
 from warpline.rulekit.loaders import (
     WAITS_PERCENT,
     change_loader,
@@ -83,11 +114,14 @@ from warpline.rulekit.loaders import (
     iterated_at,
     spare_cores,
     starved_ms,
+    taking_ms,
     waits,
     whence,
 )
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
+
+_LATE = "With num_workers={present} each step waits {spent} for the next batch ({share} of the step). "
 
 
 class TooFewLoaderWorkers(Rule):
@@ -106,9 +140,14 @@ class TooFewLoaderWorkers(Rule):
             batch_ms = present * context.step_ms
             enough = math.ceil(batch_ms / max(context.step_ms - wait, batch_ms / 64)) + 1
             workers = min(enough, _room(context), loader.batches_per_epoch or 64, 64)
+            left = max(0.0, batch_ms / workers - (context.step_ms - wait))
+            kept = kept_samples(context, site, lines, wait)
+            if kept is not None and (workers <= present or kept.left_ms <= max(left, taking_ms(batch_ms))):
+                evidence = {"present": count("num_workers", present, "workers")}
+                yield made_once(context, site, _LATE, wait, kept, evidence, unseen=wait > captured)
+                continue
             if workers <= present:
                 continue
-            left = max(0.0, batch_ms / workers - (context.step_ms - wait))
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 "num_workers={present} is too low: each step waits {spent} for the next batch ({share} "

@@ -11,6 +11,7 @@ from warpline.model.change import (
     Change,
     ChannelsLast,
     CompiledCalls,
+    KeptSamples,
     LargerBatch,
     LoaderWorkers,
     MatmulRate,
@@ -132,6 +133,8 @@ class Simulation:
         for one in changes:
             if isinstance(one, LoaderWorkers):
                 feed = self._with_workers(one)
+            elif isinstance(one, KeptSamples):
+                feed = Feed(0.0, 1, one.batch_ms * 1e6)
             elif isinstance(one, MatmulRate):
                 changed = precision.at_precision(self._trace, timeline, one, self._changed, self._rates)
                 if changed is None:

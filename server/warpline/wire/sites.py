@@ -51,6 +51,15 @@ class Loader:
     #: The median epoch's ``iter``, the ``next`` of its first batch, and the one that found no more.
     start_ms: float | None = None
     batches_seen: int | None = None  # in the last epoch that came to its end
+    #: Where a trial got some samples several times, with other random numbers, and they were the same: what
+    #: one is ("tensor"; "list" or "dict" of tensors or numbers), its size in a batch, what making it takes,
+    #: and what a batch takes that is indexed from a table of such samples. All of them fit into memory.
+    sample_form: str | None = None
+    sample_bytes: int | None = None
+    sample_ms: float | None = None
+    rows_ms: float | None = None
+    #: The attributes of the dataset, and of what it is a Subset of, where the above is known.
+    dataset_names: list[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,9 @@ class Resident(Session):
         self.pipe.send(Failed(message.partition("\n")[0], status))
         self._withdraw()
 
+    def _ends_next(self) -> bool:
+        return False
+
     def _stop(self) -> None:
         """Do nothing: the user's program goes on."""
 

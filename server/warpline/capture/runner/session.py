@@ -34,6 +34,7 @@ from .steps.looking import Loops
 from .steps.nested import Nested
 from .steps.turned import LoopTurns
 from .turns import Turns
+from .waits import samples as samples_again
 from .windows import results
 from .windows.capturing import Capture
 from .windows.looking import Looking
@@ -257,6 +258,8 @@ class Session:
         if samples is not None:
             self.observers.facts["samples"] = samples
         self.notes += self.samples.notes()
+        if self._ends_next():
+            samples_again.try_them(self.torch, self.observers.batches.loaders.values())
         results.write(self, stamps)
         ranks.writes_no_more(self.control)
         self._tell_and_stop()
@@ -396,6 +399,11 @@ class Session:
         if at_end or (purpose is Purpose.PROFILE and request.whole_run):
             return
         self._stop()
+
+    def _ends_next(self) -> bool:
+        """Whether the script, alone of its kind, is ended once the run is written."""
+        request = self.control.request
+        return self.control.world == 1 and not request.whole_run and not request.every
 
     def _stop(self) -> None:
         self.stopping = True

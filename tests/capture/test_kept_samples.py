@@ -1,0 +1,154 @@
+"""Samples that are got again: which datasets give the same ones, in a child that is forked for it."""
+
+from __future__ import annotations
+
+import random
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpline.capture.runner.waits import samples
+from warpline.capture.runner.waits.samples import try_them
+
+pytest.importorskip("torch")
+import torch
+from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
+
+pytestmark = pytest.mark.process
+COUNT = 100
+
+
+class Data:
+    """``make(row)`` for each of ``COUNT`` rows, and ``state`` to read from it."""
+
+    def __init__(self, make: Any, state: Any = None) -> None:
+        self.make, self.state = make, state
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, row: int) -> Any:
+        return self.make(row)
+
+
+def facts(dataset: Any, **given: Any) -> dict[str, Any]:
+    """What the trial of a loader that the steps wait for adds to its facts."""
+    loader = DataLoader(dataset, **{"batch_size": 10, "shuffle": True, **given})
+    told: dict[str, Any] = {"wait_ms": 3.0}
+    spent: Any = SimpleNamespace(entry=("loader", None, lambda: loader, told, set(), None))
+    state = torch.get_rng_state()
+    try_them(torch, [spent])
+    assert torch.equal(state, torch.get_rng_state())  # the child's draws are its own
+    del told["wait_ms"]
+    return told
+
+
+def image(row: int) -> torch.Tensor:
+    return torch.full((2, 3), float(row))
+
+
+@pytest.mark.parametrize(
+    ("make", "form", "size"),
+    [
+        (lambda row: (image(row), row), "list", 32),
+        (lambda row: [np.full(4, row, np.float32), 0.5 * row], "list", 24),
+        (image, "tensor", 24),
+        (float, "tensor", 8),
+        (lambda row: {"x": image(row), "y": row % 3}, "dict", 32),
+    ],
+)
+def test_samples_that_stay_the_same(make: Any, form: str, size: int) -> None:
+    found = facts(Data(make))
+    assert (found["sample_form"], found["sample_bytes"]) == (form, size)
+    assert 0 < found["sample_ms"] < 100 and 0 < found["rows_ms"] < 100
+    assert found["dataset_names"] == ["make", "state"]
+
+
+def test_the_names_of_what_a_subset_is_of() -> None:
+    found = facts(Subset(Data(lambda row: (image(row), row)), range(50)))  # type: ignore[arg-type]
+    assert found["sample_form"] == "list"
+    assert found["dataset_names"] == ["dataset", "indices", "make", "state"]
+
+
+def flipped(row: int) -> torch.Tensor:
+    """A random transform that does nothing this time: only the draw shows it."""
+    return image(row) if torch.rand(1).item() >= 0 else image(0)
+
+
+GENERATOR = np.random.default_rng(3)
+SEEN: list[int] = []
+
+
+def counted(row: int) -> torch.Tensor:
+    SEEN.append(row)
+    return image(len(SEEN))
+
+
+def slow_once(row: int) -> torch.Tensor:
+    if row not in SEEN:
+        SEEN.append(row)
+        time.sleep(0.002)
+    return image(row)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        flipped,
+        lambda row: image(row) if random.random() >= 0 else image(0),
+        lambda row: image(row) if np.random.rand() >= 0 else image(0),
+        lambda row: image(row) + float(GENERATOR.random()),
+        counted,
+        slow_once,  # the dataset keeps its samples itself
+        lambda row: torch.zeros(1 + row % 2),  # torch makes no batch of all
+        lambda row: (image(row), str(row)),
+        lambda row: (image(row), (row, row)),
+        lambda row: (image(row), row if row % 2 else float(row)),  # batches differ in type
+        lambda row: image(row).requires_grad_(),
+        lambda row: 1 / 0,
+    ],
+)
+def test_samples_that_cannot_be_kept(make: Any) -> None:
+    SEEN.clear()
+    assert facts(Data(make)) == {}
+    assert not SEEN
+
+
+class Stream(IterableDataset):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        return iter([image(1)] * 40)
+
+    def __len__(self) -> int:
+        return 40
+
+
+@pytest.mark.parametrize(
+    ("dataset", "given"),
+    [
+        (Stream(), {"shuffle": False}),
+        (Data(image), {"collate_fn": torch.stack}),
+        (Data(image), {"batch_size": None, "shuffle": False}),
+        (range(COUNT), {}),
+    ],
+)
+def test_loaders_that_are_not_tried(dataset: Any, given: dict[str, Any]) -> None:
+    assert facts(dataset, **given) == {}
+
+
+def test_samples_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = TensorDataset(torch.zeros(COUNT, 8))
+    whole = COUNT * 32
+    monkeypatch.setattr(samples, "free_bytes", lambda: int(1.01 * whole / samples.MEMORY_SHARE))
+    assert facts(data)["sample_bytes"] == 32
+    monkeypatch.setattr(samples, "free_bytes", lambda: int(0.99 * whole / samples.MEMORY_SHARE))
+    assert facts(data) == {}
+
+
+def test_a_child_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "LIMIT_S", 0.2)
+    began = time.monotonic()
+    assert facts(Data(lambda row: time.sleep(60))) == {}
+    assert time.monotonic() - began < 30
