@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
 
-from tests.annotated import FILE, read_example
+from tests.annotated import FILE, read_example, texts
 from warpline.diagnosis import diagnose
 from warpline.diagnosis.recompute import fixes
 from warpline.model.report import Finding
+from warpline.rulekit import Context, Refused
+from warpline.rulekit.frameworks import setting_fix
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 from warpline.wire.frameworks import constructions
@@ -346,6 +349,24 @@ def test_every_framework_s_file_is_whole() -> None:
             assert setting.arguments or setting.undo or setting.instead or (setting.lines and setting.call)
             assert set(setting.where_known) < set(setting.arguments) | {""}
             assert setting.needs in ("", "bf16", "fp16")
+
+
+def test_every_setting_of_a_trainer_can_be_written() -> None:
+    (one,) = (one for one in constructions() if one.key == "transformers.TrainingArguments")
+    names = sorted(one.arguments)
+    example = read_example(trainer(parameters=", ".join(map(repr, names)), values="{NAME: 4}").replace(
+        "NAME", "'per_device_train_batch_size'"
+    ))  # fmt: skip
+    context = Context(example.profile, texts(example))
+    (site,) = context.sites("framework")
+    written = set()
+    for setting in one.settings:
+        with contextlib.suppress(Refused):
+            fix = setting_fix(context, site, one, setting, workers=2)
+            written |= {edit.text.lstrip(", ") for edit in fix.edits}
+    assert 'accelerator_config={"non_blocking": True}' in written
+    assert {"bf16=True", "per_device_train_batch_size=8", "logging_nan_inf_filter=False"} <= written
+    assert "dataloader_num_workers=2, dataloader_persistent_workers=True" in written
 
 
 @pytest.mark.parametrize(("rest", "named"), [("", True), ('.to("cuda")', True), (".unet", False)])

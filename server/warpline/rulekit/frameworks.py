@@ -259,16 +259,23 @@ def _set(
     if "{twice}" in code and twice is None:
         raise Refused(f"the value of `{name}` is unknown")
     if source.is_named(call.func, *one.parsers):
-        _parsed(context, site, construction, changes, name, code.format(workers=workers, twice=twice))
+        _parsed(context, site, construction, changes, name, _filled(code, workers=workers, twice=twice))
         return
     half = next((name for name in HALVES if f"{{{name}}}" in code), "")
     spelled = {half: changes.of(source).add_import(f"torch.{half}", "import torch")} if half else {}
-    wanted = code.format(workers=workers, twice=twice, **spelled)
+    wanted = _filled(code, workers=workers, twice=twice, **spelled)
     mapping = next((each for maker, each in one.within if source.is_named(call.func, maker)), "")
     if mapping:
         _mapped(source, call, mapping, changes, name, wanted)
     else:
         _passed(site, one, construction, changes, name, wanted)
+
+
+def _filled(code: str, **values: object) -> str:
+    """``code``, which may have a dict in it, with the values in the place of their names in braces."""
+    for name, value in values.items():
+        code = code.replace(f"{{{name}}}", str(value))
+    return code
 
 
 def _passed(
