@@ -45,3 +45,8 @@ def test_a_burst_that_hits_one_of_them_counts_little() -> None:
 def test_rounds_that_agree_need_no_more() -> None:
     one = Pairs(Candidate(("f",), "a fix"), [Timed(20.0)] * 5, [Timed(10.0)] * 5)
     assert one.needed(Limits()) == 5
+
+
+@pytest.mark.parametrize(("speedup", "first"), [(1.0, 4), (1.2, 4), (1.4, 3), (0.7, 3), (3.0, 2)])
+def test_a_clear_gain_needs_fewer_rounds(speedup: float, first: int) -> None:
+    assert Limits(first=4, half_width=0.02).for_gain(speedup).first == first

@@ -189,9 +189,9 @@ def test_an_ended_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
     second = Machine()
     _, best = search(tmp_path, second).run([proposal("loader"), proposal("bf16")])
     assert best is not None
-    # Three trials and one round of the proof were known.
-    assert set(second.timed) == {"", "loader+bf16"}
-    assert second.timed.count("loader+bf16") == 3
+    # Three trials and one round of the proof were known; so clear a gain needs two.
+    assert sorted(second.timed) == ["", "loader+bf16"]
+    assert best.rounds == 2
     third = Machine()
     assert search(tmp_path, third).run([proposal("loader"), proposal("bf16")])[1] is not None
     assert third.timed == []
@@ -268,4 +268,4 @@ def test_the_proof_has_its_share_of_the_budget(tmp_path: Path, costly: Costly) -
     _, best = search(tmp_path, costly, budget_s=150.0, began=costly.clock.now).run(fixes)
     assert best is not None
     assert best.candidate.fixes == ("loader",)
-    assert best.rounds >= 3
+    assert best.rounds >= 2

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from warpline.measure import interval
 from warpline.measure.candidate import Candidate
 from warpline.measure.timed import Timed
+from warpline.model.student import student
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,17 @@ class Limits:
     seconds: float = 300.0  # for all rounds; a round that has begun is finished
     run_s: float = 120.0  # for one process, such as a candidate that hangs
     plain_s: float | None = None  # for one process of the plain script, if different
+
+    def for_gain(self, speedup: float) -> Limits:
+        """The same with fewer first rounds, at least two, for a gain of about ``speedup`` (> 0), which other
+        rounds showed: as many as give the wanted interval where rounds spread by ``half_width``."""
+        wanted = _wanted(self, math.log(speedup))
+        enough = (
+            count
+            for count in range(2, self.first)
+            if student(count - 1) * self.half_width / math.sqrt(count) <= wanted
+        )
+        return replace(self, first=next(enough, self.first))
 
 
 #: For many fixes at once: three rounds show a clear gain; a small one needs more.
@@ -63,8 +75,13 @@ class Pairs:
         ratios = self.log_ratios()
         if len(ratios) < limits.first or limits.first < 2:
             return limits.first  # one round has no spread that could ask for more
-        wanted = max(limits.half_width, abs(fmean(ratios[: limits.first])) / 5)
+        wanted = _wanted(limits, fmean(ratios[: limits.first]))
         return min(limits.rounds, interval.rounds_needed(ratios, wanted, limits.first, self.errors()))
+
+
+def _wanted(limits: Limits, log_gain: float) -> float:
+    """The wanted half-width of the interval of the log ratio."""
+    return max(limits.half_width, abs(log_gain) / 5)
 
 
 def _slices(plain: Timed, changed: Timed) -> list[float]:

@@ -212,17 +212,18 @@ class Search:
     def _prove(self, attempt: Attempt) -> Outcome:
         candidate = attempt.outcome.candidate
         pairs = self.ledger.pairs(candidate, PROVED)
+        limits = PROOF.for_gain(attempt.speedup)
 
         def more() -> bool:
-            done, needed = len(pairs.changed), pairs.needed(PROOF)
+            done, needed = len(pairs.changed), pairs.needed(limits)
             if done >= needed or (done >= LEAST_ROUNDS and not self.budget.allows_round(pairs)):
                 return False
             self.on_progress(done, needed, f"proving {candidate.title}")
             return True
 
         while not pairs.failure and self.budget.left_s > 0 and more():
-            self._play([pairs], range(len(pairs.changed), pairs.needed(PROOF)), PROVED, more)
-        proof = contest.outcome(pairs, PROOF) if pairs.baseline_ms else None
+            self._play([pairs], range(len(pairs.changed), pairs.needed(limits)), PROVED, more)
+        proof = contest.outcome(pairs, limits) if pairs.baseline_ms else None
         if proof is None or (len(pairs.changed) < LEAST_ROUNDS and not pairs.failure):
             return replace(attempt.outcome, kept=False, reason=UNPROVEN)
         return proof
