@@ -205,7 +205,8 @@ def test_what_a_function_computes_of_buffers_becomes_a_buffer() -> None:
         {"later": "spread.reach, more = 0.7, 1"},
         {"later": 'spread.load_state_dict(torch.load("kept.pt"))'},
         {"more": "self.hops = hops"},
-        {"given": "self.weights, 0.5"},
+        {"given": "self.weights, x.shape[0]"},
+        {"given": "self.weights, reach", "later": "reach = 0.5\nreach = 0.7"},
         {"given": "self.weights, other.reach"},
         {"given": "*self.weights"},
     ],
@@ -315,3 +316,60 @@ def test_a_method_whose_result_may_change_is_called_again(parts: dict[str, str])
 
 def test_what_a_method_computes_of_weights_is_computed_again() -> None:
     assert kept(MODULE | {"kind": "parameter=true"}, again=(0, 1)) is None
+
+
+OF_NUMBERS = """\
+import torch
+
+REACH = 40
+
+def bank(reach):
+    at = torch.arange(8192.0)
+    #^ cost step_ms=1 device_ms=1 forward_ms=1
+    #^ node aten.arange.default function=bank args=[8192] shape=[8192]
+    {back}
+    #^ cost step_ms=4 device_ms=4 forward_ms=4
+    #^ node aten.outer.default function=bank args=[{inputs}] shape=[8192,8192]
+
+class Mel({base}):
+    def __init__(self):
+        {head}
+
+    def forward(self, x):
+        return bank({given}) @ x
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+        #^ node aten.mm.default function=Mel.forward args=[%1,%8] shape=[8192,512]
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        ({}, True),
+        ({"given": "REACH // 2"}, True),
+        ({"given": "x.shape[0]"}, False),
+        ({"base": "Base"}, False),
+        ({"back": "return torch.outer(at, at), at"}, False),
+        ({"inputs": "%0,%7"}, False),  # of another tensor, too
+    ],
+)
+def test_what_a_function_computes_of_numbers_becomes_a_buffer(parts: dict[str, str], found: bool) -> None:
+    known = {"back": "return torch.outer(at, at)", "inputs": "%0,%0", "head": "super().__init__()"}
+    given = known | {"base": "torch.nn.Module", "given": "REACH"} | parts
+    example = read_example(OF_NUMBERS.format(**given))
+    lines = [
+        replace(cost, called=((FILE, "bank"),)) if cost.function == "<module>" and "@ x" in row else cost
+        for cost in example.profile.lines
+        for row in [example.text.splitlines()[cost.line - 1]]
+    ]
+    lines = [replace(cost, function="Mel.forward" if cost.called else "bank") for cost in lines]
+    facts = example.profile.facts
+    facts = replace(facts, dataflow=replace(facts.dataflow, again=(0, 1)))
+    profile = replace(example.profile, lines=tuple(lines), facts=facts)
+    (draft,) = ConstantRebuilt().find(Context(profile, texts(example)))
+    assert bool(draft.fixes) is found
+    if found:
+        after = apply(example.text, draft.fixes[0].edits)
+        kept = f'self.register_buffer("kept_bank", bank({given["given"]}), persistent=False)'
+        assert f"        super().__init__()\n        {kept}\n" in after
+        assert "return self.kept_bank @ x" in after

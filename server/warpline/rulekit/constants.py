@@ -87,28 +87,63 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
     if owner is None or len(made) != 1:
         raise Refused(BY_HAND)
     call, (init,) = calls[0], made
-    given = [arg.value for arg in call.args]
-    own = [
-        one.attr.value for one in given if isinstance(one, cst.Attribute) and source.code(one.value) == "self"
-    ]
-    if not own or len(own) < len(given) or any(arg.star for arg in call.args):
+    names = [one for arg in call.args for one in source.nodes(cst.Name, within=arg) if source.is_value(one)]
+    settled = all(one.value == "self" or source.constant(one.value) is not None for one in names)
+    read = _own(source, call)
+    if read is None or not settled or any(arg.star for arg in call.args):
         raise Refused(BY_HAND)
     registered = _registered(source, init)
-    other = set(own) - registered - _stored(source, init)
-    if other or not registered & set(own) or _loads(context) or _changed(context, set(own), init, owner):
+    known = registered | _stored(source, init)
+    numbers = _is_module(source, owner, registered) and _of_numbers(context, graph, source, name)
+    if read - known or not (registered & read or numbers) or _loads(context):
         raise Refused(BY_HAND)
-    assign = source.parent(call)
+    if _changed(context, read, init, owner):
+        raise Refused(BY_HAND)
+    return _kept(source, init, [call], "self", source.code(call), module=True)
+
+
+def _of_numbers(context: Context, graph: Graph, source: Source, name: str) -> bool:
+    """Whether all that the file's own function computes, it computes of numbers, and returns one tensor."""
+    functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == name]
+    if len(functions) != 1 or functions[0].decorators:
+        return False
+    backs = [one.value for one in source.nodes(cst.Return, within=functions[0])]
+    inside = _inside(context, graph, source, functions[0])
+    made = {value for node in inside for value in node.outputs}
+    free = any(value not in made for node in inside for value in node.inputs)
+    several = not backs or any(map(partial(_is_several, source), backs))
+    return not free and not several and _constant_as_a_whole(context, graph, source, functions[0])
+
+
+def _own(source: Source, node: cst.CSTNode) -> set[str] | None:
+    """The attributes of ``self`` in it; None where the object itself is passed on."""
+    above = [source.parent(one) for one in source.nodes(cst.Name, within=node) if one.value == "self"]
+    found = {one.attr.value for one in above if isinstance(one, cst.Attribute)}
+    return found if all(isinstance(one, cst.Attribute) for one in above) else None
+
+
+def _is_module(source: Source, owner: cst.ClassDef, registered: set[str]) -> bool:
+    return bool(registered) or any(source.is_named(base.value, "Module") for base in owner.bases)
+
+
+def _kept(
+    source: Source, init: cst.FunctionDef, calls: Sequence[cst.Call], holder: str, code: str, *, module: bool
+) -> Fix:
+    """Compute ``code`` at the end of ``init``, keep it as a buffer or an attribute, and read that for the
+    ``calls``. ``holder`` is what has it where the only call is. Raises Refused."""
+    assign = source.parent(calls[0]) if len(calls) == 1 else None
     target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
-    kept = target.value if isinstance(target, cst.Name) else f"kept_{name}"
-    if any(one.attr.value == kept for one in source.nodes(cst.Attribute)) or kept in registered:
-        raise Refused(BY_HAND)
+    kept = target.value if isinstance(target, cst.Name) else f"kept_{called_name(calls[0])}"
+    used = any(one.attr.value == kept for one in source.nodes(cst.Attribute))
     last = source.block(init.body.body[0])[-1] if isinstance(init.body, cst.IndentedBlock) else None
-    if last is None or source.nodes(cst.Return, within=init):
+    if used or kept in _registered(source, init) or last is None or source.nodes(cst.Return, within=init):
         raise Refused(BY_HAND)
     edits = Edits(source)
-    edits.replace(call, f"self.{kept}")
-    edits.insert_after(last, f'self.register_buffer("{kept}", {source.code(call)}, persistent=False)')
-    return edits.fix("Compute it once, as a buffer", "unsafe")
+    for one in calls:
+        edits.replace(one, f"{holder}.{kept}")
+    buffer = f'self.register_buffer("{kept}", {code}, persistent=False)'
+    edits.insert_after(last, buffer if module else f"self.{kept} = {code}")
+    return edits.fix("Compute it once" + (", as a buffer" if module else ""), "unsafe")
 
 
 def _method_at(context: Context, source: Source, place: FileLine) -> cst.FunctionDef | None:
@@ -149,55 +184,42 @@ def _kept_by_object(
     backs = [one.value for one in source.nodes(cst.Return, within=method)]
     if read is None or read - known or _changed(context, read, init, owner) or _loads(context) or not backs:
         raise Refused(BY_HAND)
-    module = bool(registered) or any(source.is_named(base.value, "Module") for base in owner.bases)
+    module = _is_module(source, owner, registered)
     if (module and any(map(partial(_is_several, source), backs))) or (owner.bases and not module):
         raise Refused(BY_HAND)
-    calls = [one for one in source.nodes(cst.Call) if called_name(one) == name and not one.args]
     here = source.calls(line)
-    calls = [
-        one
-        for one in calls
-        if not source.inside(one, init)
-        and isinstance(one.func, cst.Attribute)
-        and (one in here or (source.inside(one, owner) and source.code(one.func.value) == "self"))
-    ]
-    assign = source.parent(calls[0]) if len(calls) == 1 else None
-    target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
-    kept = target.value if isinstance(target, cst.Name) else f"kept_{name}"
-    last = source.block(init.body.body[0])[-1] if isinstance(init.body, cst.IndentedBlock) else None
-    used = any(one.attr.value == kept for one in source.nodes(cst.Attribute)) or kept in registered
-    if not calls or used or last is None or source.nodes(cst.Return, within=init):
+    calls: dict[str, list[cst.Call]] = {}
+    for one in source.nodes(cst.Call):
+        if isinstance(one.func, cst.Attribute) and called_name(one) == name and not one.args:
+            holder = source.code(one.func.value)
+            own = holder == "self" and source.inside(one, owner)
+            if not source.inside(one, init) and (own or one in here):
+                calls.setdefault(holder, []).append(one)
+    if len(calls) != 1:
         raise Refused(BY_HAND)
-    edits = Edits(source)
-    for one in calls:
-        assert isinstance(one.func, cst.Attribute)
-        edits.replace(one, f"{source.code(one.func.value)}.{kept}")
-    edits.insert_after(
-        last,
-        f'self.register_buffer("{kept}", self.{name}(), persistent=False)'
-        if module
-        else f"self.{kept} = self.{name}()",
-    )
-    return edits.fix("Compute it once" + (", as a buffer" if module else ""), "unsafe")
+    ((holder, found),) = calls.items()
+    return _kept(source, init, found, holder, f"self.{name}()", module=module)
 
 
 def _constant_as_a_whole(context: Context, graph: Graph, source: Source, method: cst.FunctionDef) -> bool:
     """Whether all that the method computes, and what it calls, is the same in each step, and depends on no
     parameter."""
     constant = {node.index for node in constant_nodes(graph)}
-    first, last = (line for line, _ in source.span(method))
-    lines = [one for cost in context.costs_within(source.path, first, last) for one in below(context, cost)]
-    inside = {function_of(one) for one in lines}
-    nodes = [
-        node
-        for node in graph.nodes
-        if (site := graph.site(node)) is not None and (site.file, site.function) in inside
-    ]
+    nodes = _inside(context, graph, source, method)
     return bool(nodes) and all(
         (node.index in constant or node.name in VIEWS | READS)
         and graph.parameters.isdisjoint(map(graph.origin, node.inputs))
         for node in nodes
     )
+
+
+def _inside(context: Context, graph: Graph, source: Source, function: cst.FunctionDef) -> list[Node]:
+    """The operators of a function, and of those that it calls."""
+    first, last = (line for line, _ in source.span(function))
+    lines = [one for cost in context.costs_within(source.path, first, last) for one in below(context, cost)]
+    inside = {function_of(one) for one in lines}
+    sites = ((node, graph.site(node)) for node in graph.nodes)
+    return [node for node, site in sites if site is not None and (site.file, site.function) in inside]
 
 
 def _read_by(source: Source, owner: cst.ClassDef, method: cst.FunctionDef) -> set[str] | None:
@@ -288,12 +310,8 @@ def _registered(source: Source, init: cst.FunctionDef) -> set[str]:
 
 def _stored(source: Source, function: cst.FunctionDef) -> set[str]:
     """Attributes of its own that a method assigns."""
-    targets = (one.target for one in source.nodes(cst.AssignTarget, within=function))
-    return {
-        one.attr.value
-        for one in targets
-        if isinstance(one, cst.Attribute) and source.code(one.value) == "self"
-    }
+    own = (one for one in source.nodes(cst.Attribute, within=function.body) if source.binds(one))
+    return {one.attr.value for one in own if source.code(one.value) == "self"}
 
 
 def _changed(context: Context, names: set[str], init: cst.FunctionDef, owner: cst.ClassDef) -> bool:
