@@ -147,7 +147,7 @@ def _filling(
         lines = [
             source.line(size)
             for size in _sizes(source, function)
-            if _is_fixed(context, source, source.enclosing(size, cst.FunctionDef) or function, size, columns)
+            if is_fixed(context, source, source.enclosing(size, cst.FunctionDef) or function, size, columns)
         ]
         # Tokens and targets are filled side by side in one function: the first line stands for all.
         if lines:
@@ -159,29 +159,34 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
     """Last sizes of the tensors that ``function`` fills, and ``limit`` of ``limit - len(row)``: where a name
     stands for one, what it is given there."""
     for call in source.nodes(cst.Call, within=function):
-        if not source.is_named(call.func, *_FILLS):
-            continue
-        sizes = [arg.value for arg in call.args if arg.keyword is None]
-        if sizes and isinstance(sizes[0], (cst.Tuple, cst.List)):
-            sizes = [element.value for element in sizes[0].elements]
-        if sizes:
-            size = _assigned(source, function, sizes[-1])
+        if sizes := sizes_of(source, call):
+            size = assigned(source, function, sizes[-1])
             yield source.returned(size) or size
     for difference in source.nodes(cst.BinaryOperation, within=function):
         own = source.code(difference.right)
         if isinstance(difference.operator, cst.Subtract) and (
             "len(" in own or "shape" in own or "size(" in own
         ):
-            yield _assigned(source, function, difference.left)
+            yield assigned(source, function, difference.left)
 
 
-def _assigned(source: Source, function: cst.FunctionDef, size: cst.BaseExpression) -> cst.BaseExpression:
+def sizes_of(source: Source, call: cst.Call) -> list[cst.BaseExpression]:
+    """The sizes of the tensor that a call fills; empty for another call."""
+    if not source.is_named(call.func, *_FILLS):
+        return []
+    sizes = [arg.value for arg in call.args if arg.keyword is None]
+    if sizes and isinstance(sizes[0], (cst.Tuple, cst.List)):
+        return [element.value for element in sizes[0].elements]
+    return sizes
+
+
+def assigned(source: Source, function: cst.FunctionDef, size: cst.BaseExpression) -> cst.BaseExpression:
     """What the only assignment in ``function`` gives the name ``size``; ``size`` itself without one."""
     given = source.assigned(source.code(size), within=function)
     return given[0] if len(given) == 1 and isinstance(size, cst.Name) else size
 
 
-def _is_fixed(
+def is_fixed(
     context: Context, source: Source, function: cst.FunctionDef, size: cst.BaseExpression, columns: int
 ) -> bool:
     """Whether ``size`` does not depend on the rows. Where its value can be read, it must be ``columns``."""

@@ -99,8 +99,13 @@ x = embedding(ids)  #> padding rows=32 columns=512 padded=9000 shared=200
 
 ## Fix safety
 
-Display: which rows share a batch is for the program to decide. Rows that are cut or sorted by length
-give other batches, so the loss follows another path.
+Unsafe: a function that fills rows up to a fixed length fills them up to the longest of the batch. Padding
+that a mask hides changes no value but by rounding; dropout draws other numbers. The edit is offered where a
+mask of the batch is seen, nothing is compiled, and nothing in the step counts on the length. What joins
+several batches later has to do so for rows of different lengths.
+
+Which rows share a batch is for the program to decide: rows that are sorted by length give other batches, so
+the loss follows another path.
 
 ## References
 
@@ -115,12 +120,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 from warpline.model.change import Together
+from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
 from warpline.rulekit.padding import filled_at, hides_classes, loaded_at, padded_at
+from warpline.rulekit.row_lengths import BY_HAND, to_longest_row
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.visiting import visited_at
+from warpline.syntax.edits import Refused
 from warpline.wire.dataflow import Padding
 
 #: Of the positions of a batch. Batches of rows sorted by length have less padding. Chosen, not fitted.
@@ -150,10 +158,16 @@ class PaddedBatches(Rule):
             return
         hottest = max(costs, key=lambda cost: cost.step_ms * worked[cost.place])
         fixed = _fixed(context, worst)
+        fix = _fix(context, graph, worst, fixed)
+        # The longest row of the batch sets the width then, and an order by length has to do the rest.
+        less = _share(worst) if fix is None else worst.shared / worst.columns
+        ordered = fix is not None and 2 * worst.shared * worst.rows <= worst.padded
         yield context.draft(
             fixed or _place(context, worst) or site.place,
             "{padded} of the {all} positions of a batch are padding. Their share of the lines that work on "
-            "the batch is {spent} a step ({share})." + (_SHARED if worst.shared else ""),
+            "the batch is {spent} a step ({share})."
+            + (_SHARED if worst.shared else "")
+            + (" Put rows of similar length into one batch, too." if ordered else ""),
             {
                 "padded": count("padding tokens", worst.padded),
                 "all": count("tokens of the batch", worst.rows * worst.columns),
@@ -162,10 +176,11 @@ class PaddedBatches(Rule):
             },
             cause=hottest.place,
             cost_ms=spent,
+            saving_ms=spent * less / _share(worst),
             change=Together(
-                tuple(leaving(context, one.place, 1 - worked[one.place] * _share(worst)) for one in costs)
+                tuple(leaving(context, one.place, 1 - worked[one.place] * less) for one in costs)
             ),
-            fixes=[_by_hand(worst, fixed is not None)],
+            fixes=[_by_hand(worst, fixed is not None) if fix is None else lambda: fix],
         )
 
 
@@ -209,6 +224,15 @@ def _fixed(context: Context, found: Padding) -> tuple[str, int] | None:
     return filled_at(context, found.columns)
 
 
+def _fix(context: Context, graph: Graph, found: Padding, fixed: tuple[str, int] | None) -> Fix | None:
+    if fixed is None or not found.shared:
+        return None
+    try:
+        return to_longest_row(context, graph, found, fixed)
+    except Refused:
+        return None
+
+
 def _place(context: Context, found: Padding) -> tuple[str, int] | None:
     """Where batches come from: the order that rows are taken in, the line that pads them to the longest, the
     line of the step that took the batch from padded rows, the loader."""
@@ -233,7 +257,7 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
 
 def _by_hand(found: Padding, fixed: bool) -> str:
     if 2 * found.shared * found.rows > found.padded:
-        return "pad each batch to its own longest row, and not to a fixed length"
+        return BY_HAND
     if fixed:  # an order alone would save nothing
         return (
             "pad each batch to its own longest row, and not to a fixed length, and put rows of similar "

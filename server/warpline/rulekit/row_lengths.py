@@ -1,0 +1,236 @@
+"""The edit that pads a batch to its own longest row, where a function fills all batches up to one length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph import Graph
+from warpline.rulekit.padding import assigned, is_fixed, sizes_of
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, called_name
+from warpline.wire.dataflow import Padding
+
+BY_HAND = "pad each batch to its own longest row, and not to a fixed length"
+#: Operators that take the rows that numbers name, whatever the size of the table.
+_LOOKUPS = frozenset({"embedding", "index", "index_select", "gather"})
+_CUTS = frozenset({"slice", "narrow"})
+#: Operators that compare tokens with the one for padding.
+_COMPARED = frozenset({"eq", "ne", "gt", "lt", "ge", "le"})
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A loop over rows, written as in a comprehension, and how long a row is; ``cut``: it may be longer than
+    what is kept of it."""
+
+    over: str
+    length: str
+    cut: bool
+
+
+def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[str, int]) -> Fix:
+    """Make the tensors that the function at ``place`` fills as wide as their longest row. Raises Refused
+    where it does not put rows at the beginning of them, something else counts on the length, or nothing is
+    seen that leaves padding out of what is computed."""
+    source, facts = context.source(place[0]), context.profile.facts
+    statement = source.statement_at(place[1])
+    function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
+    compiled = facts.compile_events or facts.compiled_kernels or facts.captured_graphs
+    if function is None or compiled or not _is_masked(graph, found):
+        raise Refused(BY_HAND)
+    if _is_counted_on(context, graph, function, found.columns):
+        raise Refused(BY_HAND)
+    sizes = list(_widths(context, source, function, found.columns))
+    if not sizes or len({source.code(one) for one in sizes}) != 1:
+        raise Refused(BY_HAND)
+    written = source.code(sizes[0])
+    given = source.assigned(written, within=function) if isinstance(sizes[0], cst.Name) else []
+    if len(given) > 1:
+        raise Refused(BY_HAND)
+    limit = source.code(given[0]) if given else written
+    rows = [row for size in sizes for row in _rows(source, function, size)]
+    lengths = {row.length if not given else row.length.replace(written, limit) for row in rows}
+    lengths = {one for one in lengths if not any(one.startswith(f"{other} - ") for other in lengths)}
+    if len({row.over for row in rows}) != 1 or len(lengths) != 1:
+        raise Refused(BY_HAND)
+    (length,) = lengths
+    longest = f"max({length} {rows[0].over})"
+    if all(row.cut for row in rows) and limit not in length:
+        longest = f"min({longest}, {limit})"
+    edits = Edits(source)
+    used = [one for one in map(source.statement, given or sizes) if one is not None]
+    names = source.nodes(cst.Name, within=function)
+    taken = any(one.value == "longest" and source.is_value(one) for one in names)
+    made = source.assigned(rows[0].over.rpartition(" in ")[2], within=function)
+    if not used or (taken and not given) or any(source.line(one) >= source.line(used[0]) for one in made):
+        raise Refused(BY_HAND)
+    if given:
+        edits.replace(given[0], longest)
+    else:
+        edits.insert_before(used[0], f"longest = {longest}")
+        for size in sizes:
+            edits.replace(size, "longest")
+    return edits.fix("Pad each batch to its longest row", "unsafe")
+
+
+def _is_masked(graph: Graph, found: Padding) -> bool:
+    """Whether a mask of the batch is seen: one of the same columns, or tokens are compared with a number."""
+    masks = (one for one in graph.flow.padding if one.mask and one.columns == found.columns)
+    return any(masks) or any(
+        node.name in _COMPARED for node in graph.consumers.get(graph.origin(found.value), ())
+    )
+
+
+def _is_counted_on(context: Context, graph: Graph, function: cst.FunctionDef, columns: int) -> bool:
+    """Whether anything in the step but ``function`` may need rows of ``columns`` entries: an operator that
+    reads all of a parameter or a buffer of that size, or a line that has the number as a size."""
+    fixed = {*graph.parameters, *graph.flow.buffers}
+    # A slice of all rows of a table is the table itself in the record.
+    cut = {(graph.place(one), value) for one in graph.nodes if one.name in _CUTS for value in one.inputs}
+    for node in graph.nodes:
+        place, inputs = graph.place(node), node.inputs
+        if inputs and fixed.issuperset(inputs):
+            fixed.update(node.outputs)
+        elif node.name not in _LOOKUPS and not (graph.is_in_place(node) and inputs[0] in fixed):
+            whole = [one for one in inputs if one in fixed and (place, one) not in cut]
+            if any(columns in graph.shape(one) for one in whole):
+                return True
+        numbers = [n for one in node.arguments for n in (one if isinstance(one, (list, tuple)) else [one])]
+        if place is None or not any(type(n) is int and n == columns for n in numbers):
+            continue
+        source = context.source(place[0])
+        here = source.statement_at(place[1])
+        if here is None or source.inside(here, function):
+            continue
+        around = source.enclosing(here, cst.FunctionDef)
+        given = (arg.value for call in source.calls(place[1]) for arg in call.args)
+        sizes = [one for arg in given for one in _each(arg) if not isinstance(one, cst.Call)]
+        sizes += [one.upper for one in source.nodes(cst.Slice, within=here) if one.upper is not None]
+        if around is None or any(is_fixed(context, source, around, size, columns) for size in sizes):
+            return True
+    return False
+
+
+def _each(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(value, (cst.Tuple, cst.List)):
+        yield from (one.value for one in value.elements)
+    else:
+        yield value
+
+
+def _widths(
+    context: Context, source: Source, function: cst.FunctionDef, columns: int
+) -> Iterator[cst.BaseExpression]:
+    """The fixed widths of the tensors of rows that the function fills, and ``width`` of each
+    ``width - len(row)``. Raises Refused for one of a single row, which others have to match."""
+    for call in source.nodes(cst.Call, within=function):
+        sizes = sizes_of(source, call)
+        if sizes and is_fixed(context, source, function, assigned(source, function, sizes[-1]), columns):
+            if len(sizes) != 2:
+                raise Refused(BY_HAND)
+            if not source.name(sizes[-1]).startswith(("numpy.", "torch.")):  # a type
+                yield sizes[-1]
+    for one in source.nodes(cst.BinaryOperation, within=function):
+        own = isinstance(one.right, cst.Call) and called_name(one.right) == "len"
+        width = assigned(source, function, one.left)
+        if (
+            own
+            and isinstance(one.operator, cst.Subtract)
+            and is_fixed(context, source, function, width, columns)
+        ):
+            yield one.left
+
+
+def _rows(source: Source, function: cst.FunctionDef, size: cst.BaseExpression) -> Iterator[_Rows]:
+    """The rows that are put into what has this width. Raises Refused."""
+    above = source.parent(size)
+    if isinstance(above, cst.BinaryOperation):  # `row + [0] * (width - len(row))`
+        around = source.enclosing(above, cst.ListComp)
+        if around is None or around.for_in.ifs or around.for_in.inner_for_in is not None:
+            raise Refused(BY_HAND)
+        length = source.code(above.right)
+        yield _Rows(_over(source, function, around.for_in, ""), length, cut=False)
+        return
+    assign = source.enclosing(size, cst.Assign)
+    target = assign.targets[0].target if assign is not None and len(assign.targets) == 1 else None
+    filled = target.value if isinstance(target, cst.Name) else ""
+    stores = [
+        (one, target)
+        for one in source.nodes(cst.Assign, within=function)
+        for target in (part.target for part in one.targets)
+        if isinstance(target, cst.Subscript) and _is_row_of(source, target, filled)
+    ]
+    if not stores:
+        raise Refused(BY_HAND)
+    for one, part in stores:
+        yield _stored(source, function, one, part, filled)
+
+
+def _is_row_of(source: Source, part: cst.Subscript, filled: str) -> bool:
+    """Whether it is a part of the tensor ``filled``, or of its row in a loop over ``zip(filled, rows)``."""
+    base: cst.BaseExpression = part
+    while isinstance(base, cst.Subscript):
+        base = base.value
+    name = base.value if isinstance(base, cst.Name) else ""
+    paired = any(
+        isinstance(loop, cst.For)
+        and source.code(loop.iter).startswith(f"zip({filled}, ")
+        and isinstance(loop.target, cst.Tuple)
+        and source.code(loop.target.elements[0].value) == name
+        for loop in source.loops(part)
+    )
+    return bool(filled) and (name == filled or paired)
+
+
+def _stored(
+    source: Source, function: cst.FunctionDef, store: cst.Assign, part: cst.Subscript, filled: str
+) -> _Rows:
+    """What ``filled[i, :length] = row`` in a loop says of the rows. Raises Refused where they do not end with
+    a length counted from the left."""
+    loops = source.loops(store)
+    cut = part.slice[-1].slice
+    if len(loops) != 1 or not isinstance(loops[0], cst.For) or not isinstance(cut, cst.Slice):
+        raise Refused(BY_HAND)
+    upper = cut.upper
+    if upper is None or cut.step is not None or isinstance(upper, (cst.UnaryOperation, cst.Integer)):
+        raise Refused(BY_HAND)
+    body = loops[0].body
+    given = source.assigned(upper.value, within=body) if isinstance(upper, cst.Name) else []
+    upper = given[0] if len(given) == 1 else upper
+    bound = {one.value for one in source.nodes(cst.Name, within=body) if source.binds(one)}
+    if bound & {one.value for one in source.nodes(cst.Name, within=upper)}:
+        raise Refused(BY_HAND)
+    sliced = isinstance(store.value, cst.Subscript) and isinstance(store.value.slice[-1].slice, cst.Slice)
+    whole = isinstance(store.value, (cst.Name, cst.Call, cst.Attribute, cst.Subscript)) and not sliced
+    return _Rows(_over(source, function, loops[0], filled), source.code(upper), cut=not whole)
+
+
+def _over(source: Source, function: cst.FunctionDef, loop: cst.For | cst.CompFor, filled: str) -> str:
+    """``for row in rows``, without the tensor that is filled and without numbers. Raises Refused where the
+    rows may be an iterator, which can be read only once."""
+    target: cst.BaseExpression = loop.target
+    rows = loop.iter
+    parts = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else []
+    args = [arg.value for arg in rows.args] if isinstance(rows, cst.Call) else []
+    name = called_name(rows) if isinstance(rows, cst.Call) else ""
+    if len(parts) == 2 and (
+        (name == "zip" and len(args) == 2 and source.code(args[0]) == filled)
+        or (name == "enumerate" and len(args) == 1)
+    ):
+        target, rows = parts[1], args[-1]
+    written = source.code(rows)
+    sized = any(
+        called_name(call) == "len" and call.args and source.code(call.args[0].value) == written
+        for call in source.nodes(cst.Call, within=function)
+    )
+    loops = [one.iter for one in source.nodes(cst.For, within=function)]
+    loops += [one.iter for one in source.nodes(cst.CompFor, within=function)]
+    again = sum(source.code(one) == written for one in loops) > 1
+    if not isinstance(rows, (cst.Name, cst.Attribute)) or not (sized or again):
+        raise Refused(BY_HAND)
+    return f"for {source.code(target)} in {written}"

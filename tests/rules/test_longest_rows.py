@@ -1,0 +1,158 @@
+"""padded-batches: each batch as wide as its own longest row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.annotated import FILE, read_example, texts
+from warpline.rulekit import Context, Draft
+from warpline.rules.padded_batches import PaddedBatches
+from warpline.text.edits import apply
+from warpline.wire.dataflow import Padding
+from warpline.wire.run import CompileEvent
+
+SCRIPT = """\
+#> steps step_ms=60
+import torch
+
+LIMIT = 256
+{before}
+def together(rows):
+    {made}
+    {loop}
+        {store}
+    return ids
+
+class Net(torch.nn.Module):
+    def forward(self, ids):
+        x = self.words(ids)
+        #^ tensor %20 shape=[32,256] dtype=int64; tensor %21 shape=[900,64] parameter=true
+        #^ tensor %22 shape=[{place},64] parameter=true
+        #^ node aten.embedding.default args=[%21,%20] shape=[32,256,64]
+        real = ids != 0  #> node aten.{compare}.Scalar args=[%20,0] shape=[32,256] dtype=bool
+        {more}
+        #^ node aten.{op}.default args=[%0,%22{numbers}] shape=[32,256,64]
+        return x  #> cost device_ms=50; node aten.add.Tensor args=[%0,%0] shape=[32,256,64]
+
+for rows in batches:
+    batch = together(rows)  #> cost step_ms=0.2 cpu_ms=0.2 calls=1
+    loss = net(batch)
+"""
+KNOWN = {
+    "before": "",
+    "made": "ids = torch.zeros(len(rows), LIMIT, dtype=torch.long)  #> cost step_ms=0.2 cpu_ms=0.2",
+    "loop": "for i, row in enumerate(rows):",
+    "store": "ids[i, : len(row)] = row",
+    "place": 32,
+    "compare": "ne",
+    "more": "x = x + self.shift",
+    "op": "mul",
+    "numbers": "",
+}
+
+
+def drafted(shared: int = 180, compiled: bool = False, **parts: object) -> tuple[str, Draft]:
+    example = read_example(SCRIPT.format(**(KNOWN | parts)))
+    facts = example.profile.facts
+    padding = (Padding(value=20, site=0, rows=32, columns=256, padded=6000, shared=shared),)
+    events = (CompileEvent("recompile", FILE, 1, ""),) if compiled else ()
+    facts = replace(facts, dataflow=replace(facts.dataflow, padding=padding), compile_events=events)
+    (draft,) = PaddedBatches().find(Context(replace(example.profile, facts=facts), texts(example)))
+    return example.text, draft
+
+
+def after(**parts: Any) -> str | None:
+    """The script with the edit; None where none is offered."""
+    text, draft = drafted(**parts)
+    assert draft.fixes or "its own longest row" in draft.message
+    return apply(text, draft.fixes[0].edits) if draft.fixes else None
+
+
+def made_of(size: str) -> str:
+    return f"ids = torch.full((len(rows), {size}), 0)  #> cost step_ms=0.2 cpu_ms=0.2"
+
+
+@pytest.mark.parametrize(
+    ("loop", "store", "longest"),
+    [
+        ("for i, row in enumerate(rows):", "ids[i, : len(row)] = row", "len(row) for row in rows"),
+        ("for one, row in zip(ids, rows):", "one[: len(row)] = row", "len(row) for row in rows"),
+        (
+            "for one, (row, _) in zip(ids, rows):",
+            "one[: len(row)] = torch.tensor(row)",
+            "len(row) for row, _ in rows",
+        ),
+        ("for i in rows:", "ids[rows.index(i)][:i.size] = i.all", "i.size for i in rows"),
+        (
+            "for i, row in enumerate(rows):",
+            "n = min(len(row), LIMIT); ids[i, :n] = row[:n]",
+            "min(len(row), LIMIT) for row in rows",
+        ),
+    ],
+)
+def test_the_longest_row_sets_the_width(loop: str, store: str, longest: str) -> None:
+    found = after(loop=loop, store=store) or ""
+    assert f"    longest = max({longest})\n    ids = torch.zeros(len(rows), longest, dtype" in found
+
+
+def test_rows_that_are_cut_are_cut_as_before() -> None:
+    found = after(store="ids[i, : len(row)] = row[:LIMIT]") or ""
+    assert "    longest = min(max(len(row) for row in rows), LIMIT)\n" in found
+    found = after(store="ids[i, : len(row)] = 1") or ""
+    assert "    longest = min(max(len(row) for row in rows), LIMIT)\n" in found
+
+
+def test_a_name_for_the_width() -> None:
+    found = after(made="width = LIMIT\n    " + made_of("width")) or ""
+    assert "    width = max(len(row) for row in rows)\n    ids = torch.full((len(rows), width), 0)\n" in found
+
+
+def test_rows_with_zeros_behind_them() -> None:
+    listed = "ids = torch.tensor([row + [0] * (LIMIT - len(row)) for row in rows])"
+    found = after(
+        made="width = LIMIT  #> cost step_ms=0.2",
+        loop=f"if len(rows):\n        {listed.replace('LIMIT', 'width')}",
+        store="pass",
+    )
+    assert "    width = max(len(row) for row in rows)\n" in (found or "")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"compare": "add"},  # nothing leaves the padding out
+        {"place": 256},  # a table of that many positions is added as a whole
+        {"more": "x = x.view(-1, LIMIT, 64)", "op": "view", "numbers": ",[-1,256,64]"},
+        {"more": "x = x.view(-1, self.limit, 64)", "op": "view", "numbers": ",[-1,256,64]"},
+        {"store": "ids[i, -len(row):] = row"},  # padding before the row
+        {"store": "ids[i] = row"},
+        {"store": "ids[i, 1 : 5] = row"},
+        {"store": "row = read(row); ids[i, : len(row)] = row"},
+        {"loop": "for i, row in enumerate(map(read, rows)):"},
+        {"loop": "for i, row in some(rows):"},
+        {"made": made_of("LIMIT") + "\n    marks = torch.ones(len(rows), LIMIT)"},  # nothing tells its rows
+        {"made": "ids = torch.zeros(len(rows), 2, LIMIT)  #> cost step_ms=0.2 cpu_ms=0.2"},
+        {"compiled": True},
+    ],
+)
+def test_a_width_that_something_may_count_on(parts: dict[str, Any]) -> None:
+    assert after(**parts) is None
+
+
+def test_a_table_that_is_cut_to_the_rows_has_any_length() -> None:
+    parts: dict[str, Any] = {"place": 256, "op": "slice", "numbers": ",0,0,256"}
+    assert after(**parts, more="x = x + self.place[: ids.shape[1]]")
+    assert after(**parts, more="x = x + self.place[:LIMIT]") is None
+
+
+def test_only_what_all_rows_share_is_promised() -> None:
+    _, draft = drafted(shared=32)
+    assert draft.fixes
+    assert draft.cost_ms is not None
+    assert draft.saving_ms == pytest.approx(draft.cost_ms * (32 / 256) / (6000 / (32 * 256)))
+    assert "Put rows of similar length into one batch, too." in draft.message
+    _, draft = drafted(shared=32, compare="add")
+    assert draft.saving_ms == draft.cost_ms
