@@ -17,8 +17,9 @@ def test_it_is_measured_where_the_profiler_runs() -> None:
     cost.watched()
     recording.stop()
     facts = cost.facts()
-    assert set(facts) == {"op_record_ns", "launch_record_ns"}
+    assert set(facts) == {"op_record_ns", "launch_record_ns", "small_op_ns"}
     assert 0 <= facts["op_record_ns"] < 1_000_000
+    assert 100 < facts["small_op_ns"] < 1_000_000
 
 
 def test_without_the_profiler_nothing_is_said() -> None:

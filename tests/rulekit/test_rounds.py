@@ -11,12 +11,15 @@ import pytest
 from tests.annotated import FILE, read_example, texts
 from tests.rulekit.graph import recording
 from tests.rulekit.graph.recording import recorded
+from warpline.model.change import Replace, Scale, Together
 from warpline.model.profile import MOST_OPS_A_LINE
 from warpline.rulekit import Context
 from warpline.rulekit.rounds import rounds
 from warpline.rulekit.vectorised import at_once
+from warpline.rules.python_loop_over_tensor import PythonLoopOverTensor
 from warpline.syntax.edits import Refused
 from warpline.wire.dataflow import Dataflow
+from warpline.wire.run import DeviceFacts
 
 torch = pytest.importorskip("torch")
 
@@ -65,6 +68,41 @@ def test_a_function_that_two_lines_of_a_round_call_counts_once() -> None:
     )
     (one,) = rounds(Context(replace(example.profile, lines=costs), texts(example)))
     assert sorted(cost.line for cost in one.costs) == [2, 7, 8]
+
+
+GROUPS = """\
+for k in range(200):
+    whole.append(x[rows == k].mean(0))  #> cost step_ms=2 calls=200 device_ms=1.8 cpu_ms=1.8
+    #^ op aten::index count=200 device_ms=0.8; op aten::eq count=200 device_ms=0.6
+    #^ op aten::mean count=200 device_ms=0.04; op aten::fill_ phase=backward count=200 device_ms=0.36
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "small_ns", "gone_ms"),
+    [
+        ("cpu", 1000.0, 1.16 + 0.2 + 0.04),
+        ("cpu", 1e6, 1.8),
+        ("cpu", None, 1.16),
+        ("cuda", 1000.0, 1.16),
+    ],
+)
+def test_what_each_operator_takes_before_it_computes_goes_with_a_loop_on_a_cpu(
+    kind: str, small_ns: float | None, gone_ms: float
+) -> None:
+    """Runs from before that was measured say only what taking the pieces takes, and their gradients."""
+    example = read_example(GROUPS)
+    facts = replace(example.profile.facts, small_op_ns=small_ns)
+    manifest = replace(example.profile.manifest, device=DeviceFacts(kind=kind))
+    (draft,) = PythonLoopOverTensor().find(
+        Context(replace(example.profile, facts=facts, manifest=manifest), texts(example))
+    )
+    assert isinstance(draft.change, Replace)
+    assert isinstance(draft.change.otherwise, Together)
+    (scale,) = draft.change.otherwise.changes
+    assert isinstance(scale, Scale)
+    assert scale.device == pytest.approx(1 - (1 - 1 / 200) * gone_ms / 1.8)
+    assert scale.host == pytest.approx(1 / 200)
 
 
 WRITTEN = """\

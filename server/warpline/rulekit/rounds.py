@@ -170,13 +170,15 @@ def _again(context: Context, costs: list[LineCost]) -> tuple[int, bool]:
     return repeated(graph, {cost.place for cost in costs}, LEAST_ROUNDS) if graph is not None else (0, False)
 
 
-def piecework_ms(cost: LineCost) -> float:
-    """Device time of taking pieces and of their gradients. Each gradient is as large as the whole tensor: it
-    is filled with zeros, and added to the others."""
+def piecework_ms(cost: LineCost, small_op_ns: float = 0.0) -> float:
+    """Device time of what one call for all pieces does without: of taking pieces and of their gradients, each
+    as large as the whole tensor (it is filled with zeros, and added to the others); and ``small_op_ns`` of
+    each other operator, what one takes on a CPU before it has computed anything."""
     spent = sum(
         op.device_ms
-        for op in cost.ops
         if op.name in _PIECE | _PIECES or (op.phase == "backward" and op.name in _WHOLE_GRADIENT)
+        else min(op.device_ms, op.count * small_op_ns / 1e6)
+        for op in cost.ops
     )
     return min(spent, cost.device_ms)
 

@@ -264,7 +264,8 @@ class PythonLoopOverTensor(Rule):
             costs = found.costs
             spent = sum(cost.step_ms for cost in costs)
             calls = sum(op.count for cost in costs for op in cost.ops if op.outer)
-            pieces = {cost.place: piecework_ms(cost) for cost in costs}
+            small_ns = 0.0 if context.on_gpu else context.profile.facts.small_op_ns or 0.0
+            pieces = {cost.place: piecework_ms(cost, small_ns) for cost in costs}
             device = sum(cost.device_ms for cost in costs) - sum(pieces.values())
             launches = sum(cost.launches for cost in costs)
             # Rounds that keep the device busy are not what the loop costs, unless it is with taking pieces.
@@ -321,8 +322,8 @@ def _change(
     found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float], windows: tuple[str, ...] | None
 ) -> Change:
     """One round for all pieces; ``windows``: how those are tried. Where that was not tried: one round's time
-    on the host, and on a device that is done with a piece as soon as it begins; else of taking the pieces
-    (``pieces``: ms by line) alone."""
+    on the host, and on a device that is done with a piece as soon as it begins; else of taking the pieces,
+    and on a CPU of beginning to compute with each (``pieces``: ms by line)."""
     places = tuple(cost.place for cost in found.costs)
     gone = 1 - 1 / found.count
     otherwise = Together(

@@ -194,6 +194,7 @@ class Facts:
     library_record_ns: float | None = None  # and one of a library's line, with its share of calls and returns
     op_record_ns: float | None = None  # what the profiler adds to an operator, measured as the capture ends
     launch_record_ns: float | None = None  # and, beside that, to the launch of a kernel
+    small_op_ns: float | None = None  # without a device: an operator on a few numbers, not recorded
     host_step_ns: float | None = None  # of a step begun with the device idle: until the host was done with it
     host_forward_ns: float | None = None  # until it called backward
     generate_ns: tuple[int, ...] = ()  # when transformers' ``generate`` was called, from the timing window on

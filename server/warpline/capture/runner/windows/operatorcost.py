@@ -1,4 +1,5 @@
-"""Measures the profiler's cost per operator and per kernel launch, on the script's machine.
+"""Measures the profiler's cost per operator and per kernel launch, on the script's machine; and what an
+operator costs a CPU that computes almost nothing.
 
 The slowdown of the captured steps does not show this cost: a step that waits for the device hides it. No
 constant fits either: with CUPTI, on the virtual machines that were seen, it is ten times that of a CPU.
@@ -45,11 +46,13 @@ class OperatorCost:
             self.seen = None
 
     def facts(self) -> dict[str, float]:
-        """``op_record_ns`` and ``launch_record_ns`` (0 without a device); empty where not measured."""
+        """``op_record_ns`` and ``launch_record_ns`` (0 without a device), and without one ``small_op_ns``;
+        empty where not measured."""
         if self.plain is None or self.seen is None:
             return {}
         alone, launching = (max(0.0, seen - plain) for seen, plain in zip(self.seen, self.plain))
-        return {"op_record_ns": alone, "launch_record_ns": max(0.0, launching - alone)}
+        found = {"op_record_ns": alone, "launch_record_ns": max(0.0, launching - alone)}
+        return found if self.tensor.device.type != "cpu" else {**found, "small_op_ns": self.plain[1]}
 
     def _measured(self) -> tuple[float, float]:
         """Nanoseconds of an operator that launches nothing (a view) and of one that launches a kernel."""
