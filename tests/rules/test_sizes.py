@@ -313,6 +313,7 @@ def test_a_library_s_default_is_passed_where_its_model_is_configured() -> None:
     [
         ("GPT2Config(n_embd=512, vocab_size=50257)", "GPT2Config(n_embd=512, vocab_size=50304)"),
         ("GPT2Config()\nconfig.vocab_size = 50257", "config.vocab_size = 50304"),
+        ("GPT2Config()\nconfig.update({'vocab_size': 50257})", "config.update({'vocab_size': 50304})"),
         ("GPT2Config(**dict(vocab_size=50257))", "dict(vocab_size=50304)"),
         ("GPT2Config(**{'vocab_size': 50257})", "{'vocab_size': 50304}"),
     ],
@@ -344,6 +345,8 @@ def test_a_recorded_holder_is_where_a_library_s_size_is_changed() -> None:
         ("'vocab_size': 50257", "'vocab_size': 32000", "not a number in the source"),
         ("PreTrainedModel type", "PreTrainedModel.from_pretrained type", "a checkpoint is loaded"),
         ("for ids", "model.load_state_dict(torch.load('x'))\nfor ids", "`load_state_dict` at line 7"),
+        ("for ids", "model.resize_token_embeddings(len(words))\nfor ids", "line 7 sets `vocab_size` again"),
+        ("model = GPT", "config.vocab_size = len(words)\nmodel = GPT", "line 6 sets `vocab_size` again"),
     ],
 )
 def test_a_library_s_size_that_other_things_have_stays(old: str, new: str, reason: str) -> None:

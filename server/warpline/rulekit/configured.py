@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import libcst as cst
+
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.frameworks import construction_call, runs_in
 from warpline.rulekit.holders import argument
 from warpline.rulekit.literals import written_for
 from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import NOT_LITERAL, Source, is_method
 from warpline.wire.births import Holder
 from warpline.wire.frameworks import Construction, constructions
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of
 
 _LOADED = ".from_pretrained"  # the end of the key of what makes a model of a checkpoint
-_LOADS = "load_state_dict"
+_LOADS, _SETS = "load_state_dict", "resize_token_embeddings"
 
 
 @dataclass(frozen=True)
@@ -83,18 +86,32 @@ def padding(context: Context, known: Configured, padded: int) -> Edits:
     return edits
 
 
-def fixed_by_weights(context: Context, known: Configured) -> str:
-    """Why the size of a library's layers cannot be changed: weights that are loaded have it. Else ""."""
+def decided_elsewhere(context: Context, known: Configured) -> str:
+    """Why the size of a library's layers cannot be changed there: weights that are loaded have it, or a later
+    statement sets it again. Else ""."""
     for other in constructions():
         if other.module in known.one.makes and other.key.endswith(_LOADED) and _made(context, other):
             return (
                 "a checkpoint is loaded, whose weights have this size; "
                 "`model.resize_token_embeddings(pad_to_multiple_of=64)` pads them once they are loaded"
             )
-    for source, call in context.calls(_LOADS):
-        if context.reached.node(source, call) is not False:
-            return f"`{_LOADS}` at line {source.line(call)} may load weights of this size"
+    for source in context.sources():
+        for node in source.nodes(cst.Call, cst.Assign):
+            if context.reached.node(source, node) is False:
+                continue
+            line = source.line(node)
+            if is_method(node, _LOADS):
+                return f"`{_LOADS}` at line {line} may load weights of this size"
+            if is_method(node, _SETS) or _sets(source, node, known.name):
+                return f"line {line} sets `{known.name}` again"
     return ""
+
+
+def _sets(source: Source, node: cst.CSTNode, name: str) -> bool:
+    """Whether an attribute of that name gets anything but a literal."""
+    targets = [one.target for one in node.targets] if isinstance(node, cst.Assign) else []
+    given = any(isinstance(one, cst.Attribute) and one.attr.value == name for one in targets)
+    return given and isinstance(node, cst.Assign) and source.literal(node.value) is NOT_LITERAL
 
 
 def _made(context: Context, one: Construction) -> list[Site]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.syntax.source import NOT_LITERAL, Source, is_method
 
 #: A name, and the function that it is known in (None: the file).
 _Known = tuple[str, cst.FunctionDef | None]
@@ -73,15 +73,21 @@ def _parameters(source: Source, scope: cst.FunctionDef) -> set[str]:
 
 def _holder(source: Source, value: cst.BaseExpression) -> _Known | None:
     """The name whose object the statement around ``value`` makes or changes."""
-    assign = source.enclosing(value, cst.Assign)
-    if assign is None:
-        return None
-    targets = [one.target for one in assign.targets]
-    node: cst.BaseExpression = targets[-1]
+    assign, node = source.enclosing(value, cst.Assign), _updated(source, value)
+    if assign is not None:
+        node = [one.target for one in assign.targets][-1]
     while isinstance(node, (cst.Attribute, cst.Subscript)):
         node = node.value
     scope = source.enclosing(value, cst.FunctionDef)
     return (node.value, scope) if isinstance(node, cst.Name) else None
+
+
+def _updated(source: Source, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The object whose ``update`` gets ``value``, in a statement of its own."""
+    statement = source.enclosing(value, cst.Expr)
+    call = statement.value if statement is not None else None
+    owner = call.func if isinstance(call, cst.Call) and is_method(call, "update") else None
+    return owner.value if isinstance(owner, cst.Attribute) else None
 
 
 def _given(source: Source) -> Iterator[tuple[str, cst.BaseExpression]]:

@@ -91,7 +91,7 @@ from warpline.model.change import PadProducts
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
-from warpline.rulekit.configured import Configured, configured, fixed_by_weights, padding
+from warpline.rulekit.configured import Configured, configured, decided_elsewhere, padding
 from warpline.rulekit.frameworks import in_library
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.extents import tied
@@ -300,7 +300,7 @@ def _whose(library: Configured | None) -> str:
 
 def _fix(context: Context, cost: LineCost, size: int, padded: int, known: Holder | Configured | None) -> Fix:
     library, holder = (known, known.holder) if isinstance(known, Configured) else (None, known)
-    if library is not None and (reason := fixed_by_weights(context, library)):
+    if library is not None and (reason := decided_elsewhere(context, library)):
         raise Refused(reason)
     if reason := _alone(context, size, holder):
         raise Refused(reason)
