@@ -105,6 +105,11 @@ def run(text: str) -> Any:
             "return torch.topk(x, min(1, x.shape[0]), dim=0)[0]",
             True,
         ),
+        (
+            "low = torch.msort(x)\nreturn low[:1]",
+            "low = torch.topk(x, min(1, x.shape[0]), dim=0, largest=False).values",
+            True,
+        ),
         ("return x.sort().values[:, 0]", "return x.topk(1, largest=False).values[:, 0]", True),
         (
             "ordered, at = torch.sort(x)\nreturn ordered.narrow(-1, 0, k), at.narrow(1, 0, k)",

@@ -137,3 +137,15 @@ def test_groups_that_are_added_later_may_have_the_tables_too() -> None:
         "for one, other", 'optimizer.add_param_group({"params": more})\nfor one, other'
     )
     assert found(code) == []
+
+
+@pytest.mark.parametrize(
+    ("of_tables", "offered"),
+    [("", True), (", fused=None", True), (", fused=True", False), (", **more", False)],
+)
+def test_another_fused_optimizer_changes_nothing(of_tables: str, offered: bool) -> None:
+    code = TWO.format(last="false = right")
+    made = next(line for line in code.split("\n") if "torch.optim" in line)
+    other = "other = torch.optim.Adam(tower.parameters(), fused=True)\n"
+    code = code.replace(made, other + made.replace("lr=0.1", f"lr=0.1{of_tables}"))
+    assert {bool(draft.fixes) for draft, _ in found(code)} == {offered}

@@ -15,6 +15,8 @@ from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, called_name
 
+_SORTS = ("sort", "argsort", "msort")
+
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
@@ -37,7 +39,7 @@ def first_few(context: Context, graph: Graph, found: PartlyRead) -> Fix:
     )
     place = graph.place(found.node)
     source = context.source(place[0] if place is not None else "")
-    calls = [one for one in source.calls(place[1] if place else 0) if called_name(one) in ("sort", "argsort")]
+    calls = [one for one in source.calls(place[1] if place else 0) if called_name(one) in _SORTS]
     if len(calls) != 1 or graph.dtype(found.node.outputs[0]) == "bool":
         raise Refused(by_hand)
     made = _Sort(source, calls[0], found, len(graph.shape(found.node.outputs[0])), by_hand)
@@ -59,7 +61,7 @@ def first_few(context: Context, graph: Graph, found: PartlyRead) -> Fix:
     else:
         edits.replace(made.call, new)
     used = {value for value in found.node.outputs if graph.consumers.get(value)}
-    values = called_name(made.call) == "sort" and used <= {found.node.outputs[0]}
+    values = called_name(made.call) != "argsort" and used <= {found.node.outputs[0]}
     safe = values and found.node.index in graph.flow.ungraphed
     return edits.fix("Select the entries that are read", "safe" if safe else "unsafe")
 
@@ -82,7 +84,7 @@ class _Sort:
         if tensor is None:
             raise Refused(by_hand)
         self.tensor: cst.BaseExpression = tensor
-        self.dim = "-1"
+        self.dim = "0" if called_name(call) == "msort" else "-1"
         descending: object = False
         for position, arg in enumerate(arguments):
             name = (
@@ -117,7 +119,7 @@ class _Sort:
         name_end = self.source.span(self.call.func)[1]
         name_start = (name_end[0], name_end[1] - len(called_name(self.call)))
         new = f"{self.source.slice(self.source.span(self.call)[0], name_start)}topk({given}{count}{rest})"
-        return new + (".indices" if called_name(self.call) == "argsort" else "")
+        return new + {"argsort": ".indices", "msort": ".values"}.get(called_name(self.call), "")
 
     # -- what reads it --------------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ class _Sort:
     def _result(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """With ``.values``, ``.indices``, ``[0]`` or ``[1]`` of the pair that ``sort`` gives."""
         above = self.source.parent(node)
-        if called_name(self.call) == "argsort":
+        if called_name(self.call) != "sort":
             return node
         if (
             isinstance(above, cst.Attribute)

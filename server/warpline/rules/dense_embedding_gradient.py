@@ -146,6 +146,7 @@ from warpline.rulekit.graph import graph_around
 from warpline.rulekit.holders import argument, display_of, holder, lacking
 from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.message import message, ms
+from warpline.rulekit.optimizer_step import making_call
 from warpline.rulekit.saving import leaving
 from warpline.wire.run import Site
 from warpline.wire.sites import Module, Optimizer, facts_of
@@ -341,7 +342,7 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
             "for the other parameters; the moments of rows that a step does not read then do not "
             "change, so check the training result"
         )
-    if facts_of(Optimizer, optimizer).fused or is_switched_on(context.sources(), "fused"):
+    if facts_of(Optimizer, optimizer).fused or _is_fused_now(context, optimizer, kind):
         raise Refused(
             f"pass `sparse=True` and leave out `fused=True`: fused {kind} does not accept sparse gradients"
         )
@@ -370,6 +371,16 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
     changes.recorded(made, source, call, "sparse", "True")
     first, *rest = changes.edits.values()
     return first.fix("Use sparse gradients", "unsafe", *rest)
+
+
+def _is_fused_now(context: Context, site: Site, kind: str) -> bool:
+    """Whether another edit made the optimizer a fused one since the run."""
+    source = context.source(site.file)
+    call = making_call(source, site, kind)
+    if call is None or source.unpacked(call):
+        return is_switched_on(context.sources(), "fused")
+    given = source.argument(call, "fused")
+    return given is not None and source.literal(given.value) not in (False, None)
 
 
 def _check_scale(source: Source, call: cst.Call, position: int) -> None:
