@@ -191,5 +191,29 @@ def test_what_steps_wait_for_while_the_workers_keep_up_is_something_else() -> No
     assert not findings(ONCE, 50, 64)
 
 
+@pytest.mark.parametrize(
+    ("batch_ms", "line_ms", "saved_ms"),
+    [
+        (
+            164.0,
+            120.0,
+            21.0,
+        ),  # four workers make a batch in 41 ms, and in 11 without the line: a step takes 19
+        (164.0, 84.0, 21.0),  # in 20 ms
+        (164.0, 82.4, 20.6),  # no longer quick enough
+    ],
+)
+def test_the_wait_is_shorter_by_what_all_workers_save_of_a_batch(
+    batch_ms: float, line_ms: float, saved_ms: float
+) -> None:
+    example = read_example("#> totals idle_ms=22; steps step_ms=40\n" + ONCE + LOADER)
+    lines = (WorkerLine("/example/train.py", at(ONCE, "#:hot"), "read", line_ms, 64),)
+    facts = replace(example.profile.facts, workers=Workers(4, batch_ms, lines))
+    result = diagnose(replace(example.profile, facts=facts), texts(example))
+    (one,) = [one for one in result.findings if one.rule == "slow-sample-line"]
+    assert one.predicted is not None
+    assert one.predicted.step_ms == pytest.approx(40 - saved_ms)
+
+
 def test_of_several_long_lines_none_is_the_slow_one() -> None:
     assert findings(LONG_FUNCTION, 30, 64) == []

@@ -151,7 +151,8 @@ class SlowSampleLine(Rule):
             )
 
     def _in_workers(self, context: Context, site: Site) -> Iterator[Draft]:
-        """The wait shrinks as the batch does: by the share of it that the line takes, at most."""
+        """With ``k`` workers a batch is ready every ``k``-th of its time, and what that is longer than a step
+        is the wait. Without the line it is shorter by a ``k``-th of the line's time, while there is one."""
         workers = context.profile.facts.workers
         loaders = [one for one in context.sites("loader") if facts_of(Loader, one).num_workers and one.uses]
         # Whose lines they are is known of one kind of dataset; the loader that is waited for most counts.
@@ -184,7 +185,7 @@ class SlowSampleLine(Rule):
             },
             cause=iterated_at(context, site),
             cost_ms=waited,
-            saving_ms=waited * hot.part / 100,
+            saving_ms=min(waited, hot.spent_ms / (facts_of(Loader, site).num_workers or 1)),
         )
 
 
