@@ -7,7 +7,7 @@ only on sizes and on a module's buffers, and what two steps in a row compute of 
 same tensors, to which nothing writes (a graph's normalised adjacency, a factorised covariance). It follows
 how the tensors of one step depend on each other. It reports nothing if the sizes differ between the captured
 steps, if a number looks like a position or a time, if both steps are the same as a whole (a benchmark), or if
-the line takes almost no time.
+the line takes almost no time. It also finds a tensor that is filled with one number only for `torch.where`.
 
 ## Why is this slow
 
@@ -137,6 +137,42 @@ class Spread(torch.nn.Module):
         return hops @ x
 ```
 
+## Example
+
+A number that `torch.where` could take as it is:
+
+```python
+import torch
+
+class Attention(torch.nn.Module):
+    def forward(self, h, edges):
+        scores = self.left(h) + self.right(h).T
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+        #^ node aten.add.Tensor function=Attention.forward args=[%9,%8] shape=[8192,8192]
+        none = -9e15 * torch.ones_like(scores)
+        #^ found; cost step_ms=4 device_ms=4 forward_ms=4
+        #^ node aten.ones_like.default function=Attention.forward args=[%0] shape=[8192,8192]
+        #^ node aten.mul.Tensor function=Attention.forward args=[%1,-9e15] shape=[8192,8192]
+        scores = torch.where(edges > 0, scores, none)
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+        #^ node aten.gt.Scalar function=Attention.forward args=[%7,0] shape=[8192,8192] dtype=bool
+        #^ node aten.where.self function=Attention.forward args=[%3,%0,%2] shape=[8192,8192]
+        return scores.softmax(1)
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+```
+
+## Use instead
+
+```python
+import torch
+
+class Attention(torch.nn.Module):
+    def forward(self, h, edges):
+        scores = self.left(h) + self.right(h).T
+        scores = torch.where(edges > 0, scores, -9e15)
+        return scores.softmax(1)
+```
+
 ## Near misses
 
 The sizes change from step to step:
@@ -212,7 +248,8 @@ Unsafe: a buffer is computed where the module is made, on the host, and stays as
 offered where a line calls a function or a method, or a property computes, of nothing but the object's own
 buffers, attributes and settings, which nothing else changes or loads; else it is left to you. A tensor that
 is kept must not be changed in place, must be on the model's device, and takes memory. If it depends on a
-setting that the script changes later, make it again then.
+setting that the script changes later, make it again then. The number for `torch.where` is safe: nothing else
+may read the tensor, and the other argument must have its type and the result's shape.
 
 ## References
 
@@ -227,6 +264,7 @@ from functools import partial
 from warpline.model.change import Scale, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count
+from warpline.rulekit.chosen_numbers import Chosen, chosen_numbers
 from warpline.rulekit.constants import as_buffer, made_at
 from warpline.rulekit.graph import Graph, Node, graph_around
 from warpline.rulekit.graph.constants import constant_nodes
@@ -242,7 +280,14 @@ class ConstantRebuilt(Rule):
         graph = graph_around(context.profile.facts.dataflow)
         if graph is None:
             return
-        for nodes in _by_function(graph).values():
+        chosen = set[int]()
+        for each in chosen_numbers(context, graph):
+            own = parts(context, graph, each.nodes)
+            if context.matters(sum(part.step_ms for part in own)):
+                chosen.update(node.index for node in each.nodes)
+                yield _filled(context, each, own)
+        for every in _by_function(graph).values():
+            nodes = [node for node in every if node.index not in chosen]
             own = parts(context, graph, nodes)
             if not context.matters(sum(part.step_ms for part in own)):
                 continue
@@ -252,6 +297,22 @@ class ConstantRebuilt(Rule):
             place = made_at(context, graph, nodes, [part for part in own if every_step(part.cost)])
             if place is not None and all(every_step(part.cost) for part in own):
                 yield _draft(context, place, nodes, own, partial(as_buffer, context, graph, place, nodes))
+
+
+def _filled(context: Context, each: Chosen, own: list[Part]) -> Draft:
+    spent = sum(part.step_ms for part in own)
+    return context.draft(
+        each.place,
+        "`torch.where` takes a number as it is. Here a tensor is filled with it first: {calls} operators, "
+        "which take {spent} ({share}).",
+        {
+            "calls": count("operators that fill tensors", len(each.nodes), "per step"),
+            **context.spent("filling tensors", spent),
+        },
+        cost_ms=spent,
+        change=Together(tuple(Scale((part.place,), device=part.left, host=part.left) for part in own)),
+        fixes=[lambda: each.fix],
+    )
 
 
 def _by_function(graph: Graph) -> dict[tuple[str, str], list[Node]]:
