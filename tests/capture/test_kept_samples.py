@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.conftest import warpline
+from warpline import pipeline
 from warpline.capture.runner.waits import samples
 from warpline.capture.runner.waits.samples import try_them
+from warpline.text.edits import apply
 
 pytest.importorskip("torch")
 import torch
@@ -152,3 +158,60 @@ def test_a_child_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -
     began = time.monotonic()
     assert facts(Data(lambda row: time.sleep(60))) == {}
     assert time.monotonic() - began < 30
+
+
+SCRIPT = """\
+import time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+torch.manual_seed(0)
+
+
+class Waves(Dataset):
+    def __init__(self, shift):
+        self.shift = shift
+
+    def __len__(self):
+        return 96
+
+    def __getitem__(self, row):
+        print("made", row)
+        time.sleep(0.001)
+        return torch.sin(torch.arange(8) * row + self.shift), row % 2
+
+
+waves = Waves(0.5)
+loader = DataLoader(waves, batch_size=8, shuffle=True, drop_last=True)
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(EPOCHS):
+    for wave, kind in loader:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(wave), kind)
+        loss.backward()
+        optimizer.step()
+        if epoch < 3:
+            print(f"loss {loss.item():.9f}")
+"""
+
+
+def test_a_script_with_its_edit_has_the_same_losses(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.replace("EPOCHS", "400"))
+    done = warpline("profile", script.name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / ".warpline/runs").iterdir()
+    found = {one.rule: one for one in pipeline.report_of(run).findings}
+    finding = found["loader-without-workers"]
+    assert [fix.title for fix in finding.fixes] == ["Make all samples once"]
+    assert finding.predicted is not None and finding.predicted.speedup > 2
+    edited = apply(SCRIPT, list(finding.fixes[0].edits))
+    said = []
+    for text in (SCRIPT, edited):
+        script.write_text(text.replace("EPOCHS", "3"))
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+        said.append(done.stdout.splitlines())
+    losses = [[line for line in lines if line.startswith("loss")] for lines in said]
+    assert losses[0] == losses[1] and len(losses[0]) == 36
+    assert [len(lines) - 36 for lines in said] == [3 * 96, 96]  # samples that were made

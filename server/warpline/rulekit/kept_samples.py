@@ -118,15 +118,18 @@ def kept_samples(context: Context, site: Site, lines: list[LineCost], wait: floa
         return None
     if context.reached.refusal(fix, context.source) is not None:
         return None
-    evidence = {
-        "samples": count("samples", length, "samples"),
-        "bytes": size("memory of all samples", length * loader.sample_bytes),
-        "once": seconds("making all samples, once", once / 1e3),
-        "steps": count("steps that win it back", math.ceil(once / (wait - left)), "steps"),
-    }
-    return Kept(
-        left, _SAID + (_ONCE if once >= 1e3 else ""), evidence, fix, tuple(cost.place for cost in lines)
+    said, evidence = (
+        _SAID,
+        {
+            "samples": count("samples", length, "samples"),
+            "bytes": size("memory of all samples", length * loader.sample_bytes),
+        },
     )
+    if once >= _LONG_MS:
+        said += _ONCE
+        evidence["once"] = seconds("making all samples, once", once / 1e3)
+        evidence["steps"] = count("steps that win it back", math.ceil(once / (wait - left)), "steps")
+    return Kept(left, said, evidence, fix, tuple(cost.place for cost in lines))
 
 
 def _fix(context: Context, site: Site, loader: Loader) -> Fix:

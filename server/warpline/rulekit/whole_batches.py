@@ -137,7 +137,7 @@ def named(source: Source, edits: Edits, call: cst.Call, data: cst.BaseExpression
         raise Refused("the dataset is made within the call: give it a name first")
     if source.enclosing(call, cst.Lambda, cst.ListComp, cst.DictComp, cst.SetComp, cst.GeneratorExp):
         raise Refused("the dataset is made within the call: give it a name first")
-    used = {node.value for node in source.nodes(cst.Name)}
+    used = {node.value for node in source.nodes(cst.Name) if source.is_value(node)}
     name = next((word for word in ("dataset", "samples", "rows") if word not in used), None)
     if name is None:
         raise Refused("the dataset is made within the call: give it a name first")
