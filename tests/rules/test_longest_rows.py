@@ -148,6 +148,14 @@ def test_a_table_that_is_cut_to_the_rows_has_any_length() -> None:
     assert after(**parts, more="x = x + self.place[:LIMIT]") is None
 
 
+@pytest.mark.parametrize(("shape", "each"), [("[8192,256]", True), ("[2048,256]", False)])
+def test_a_layer_may_have_as_many_features_as_a_row_has_entries(shape: str, each: bool) -> None:
+    """A product over positions has less rows than the batch has positions."""
+    made = f"#> node aten.relu.default args=[%0] shape={shape}; node aten.mm.default args=[%2,%22]"
+    more = f"x = self.wide(x)  {made}\n        x = x * 2"
+    assert bool(after(place=256, op="slice", more=more)) is each
+
+
 def test_only_what_all_rows_share_is_promised() -> None:
     _, draft = drafted(shared=32)
     assert draft.fixes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph import Graph
+from warpline.rulekit.graph import Graph, Node
+from warpline.rulekit.graph.attention import PRODUCTS
 from warpline.rulekit.padding import assigned, is_fixed, sizes_of
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name
@@ -43,7 +45,7 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     compiled = facts.compile_events or facts.compiled_kernels or facts.captured_graphs
     if function is None or compiled or not _is_masked(graph, found):
         raise Refused(BY_HAND)
-    if _is_counted_on(context, graph, function, found.columns):
+    if _is_counted_on(context, graph, function, found):
         raise Refused(BY_HAND)
     sizes = list(_widths(context, source, function, found.columns))
     if not sizes or len({source.code(one) for one in sizes}) != 1:
@@ -81,14 +83,13 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
 def _is_masked(graph: Graph, found: Padding) -> bool:
     """Whether a mask of the batch is seen: one of the same columns, or tokens are compared with a number."""
     masks = (one for one in graph.flow.padding if one.mask and one.columns == found.columns)
-    return any(masks) or any(
-        node.name in _COMPARED for node in graph.consumers.get(graph.origin(found.value), ())
-    )
+    return any(masks) or any(node.name in _COMPARED for node, _ in graph.uses(graph.origin(found.value)))
 
 
-def _is_counted_on(context: Context, graph: Graph, function: cst.FunctionDef, columns: int) -> bool:
-    """Whether anything in the step but ``function`` may need rows of ``columns`` entries: an operator that
-    reads all of a parameter or a buffer of that size, or a line that has the number as a size."""
+def _is_counted_on(context: Context, graph: Graph, function: cst.FunctionDef, found: Padding) -> bool:
+    """Whether anything in the step but ``function`` may need rows of so many entries: an operator that reads
+    all of a parameter or a buffer of that size, or a line that has the number as a size."""
+    columns = found.columns
     fixed = {*graph.parameters, *graph.flow.buffers}
     # A slice of all rows of a table is the table itself in the record.
     cut = {(graph.place(one), value) for one in graph.nodes if one.name in _CUTS for value in one.inputs}
@@ -98,7 +99,7 @@ def _is_counted_on(context: Context, graph: Graph, function: cst.FunctionDef, co
             fixed.update(node.outputs)
         elif node.name not in _LOOKUPS and not (graph.is_in_place(node) and inputs[0] in fixed):
             whole = [one for one in inputs if one in fixed and (place, one) not in cut]
-            if any(columns in graph.shape(one) for one in whole):
+            if any(columns in graph.shape(one) for one in whole) and not _is_layer(graph, node, fixed, found):
                 return True
         numbers = [n for one in node.arguments for n in (one if isinstance(one, (list, tuple)) else [one])]
         if place is None or not any(type(n) is int and n == columns for n in numbers):
@@ -114,6 +115,13 @@ def _is_counted_on(context: Context, graph: Graph, function: cst.FunctionDef, co
         if around is None or any(is_fixed(context, source, around, size, columns) for size in sizes):
             return True
     return False
+
+
+def _is_layer(graph: Graph, node: Node, fixed: set[int], found: Padding) -> bool:
+    """Whether it is a product of a weight with what each position has, and not with all positions."""
+    sizes = [graph.shape(one)[:-1] for one in node.inputs if one not in fixed]
+    products = PRODUCTS | {"addmm", "linear"}
+    return node.name in products and all(math.prod(one) == found.rows * found.columns for one in sizes)
 
 
 def _each(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
