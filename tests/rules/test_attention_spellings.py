@@ -149,3 +149,21 @@ def test_scores_of_three_dimensions_get_one_for_heads(bias: str, mask: str) -> N
         exec(code, names)
         results.append(names["mix"](q, k, v, None, given))
     torch.testing.assert_close(*results)
+
+
+COUNTED = """\
+    scores = torch.einsum("bhid,bhjd->bhij", q, k) / 4  #> cost step_ms=9 device_ms=9
+    share = torch.softmax(scores + bias, dim=3)  #> cost step_ms=9 device_ms=9
+    {record}
+    return torch.einsum("bhij,bhjd->bhid", share, v)  #> cost step_ms=9 device_ms=9
+"""
+
+
+@pytest.mark.parametrize(("shape", "written"), [("[2,4,8,8]", True), ("[2,4,8,8,3]", False), ("", False)])
+def test_a_dimension_counted_from_the_front_is_the_last_one_of_the_record(shape: str, written: bool) -> None:
+    record = f"#^ node aten._softmax.default function=mix args=[%9,3,False] shape={shape}"
+    text, drafts = found(COUNTED.format(record=record if shape else "").replace("    \n", ""))
+    calls = [apply(text, draft.fixes[0].edits) for draft in drafts if draft.fixes]
+    assert bool(calls) is written
+    assert all("return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=1 / 4)" in one
+               or "attn_mask=bias, scale=" in one for one in calls)  # fmt: skip

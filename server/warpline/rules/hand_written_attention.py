@@ -148,13 +148,14 @@ from functools import partial
 
 from warpline.model.change import Fuse, Replace
 from warpline.rulekit import Context, Draft, Rule
-from warpline.rulekit.formulas.attention import attention, words
+from warpline.rulekit.formulas.attention import Attention, attention, words
 from warpline.rulekit.formulas.attention_call import fused_call
-from warpline.rulekit.graph import ATTENTION, UNREAD, by_hand, matched, without_formulas
+from warpline.rulekit.graph import ATTENTION, UNREAD, by_hand, graph_around, matched, without_formulas
+from warpline.rulekit.graph.softmax import SOFTMAX
 from warpline.rulekit.library_attention import asked_for
 from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.multihead import without_weights
-from warpline.rulekit.terms import formulas
+from warpline.rulekit.terms import Formula, formulas
 from warpline.rulekit.written_out import written_out
 
 _METRIC = "hand-written attention"
@@ -169,7 +170,7 @@ class HandWrittenAttention(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        told = list(formulas(context, attention))
+        told = [one for one in formulas(context, attention) if _has_rank(context, one)]
         for formula in told:
             what = (_METRIC, "Attention", _REST)
             options = words(formula.found, formula.flow)
@@ -186,6 +187,14 @@ class HandWrittenAttention(Rule):
             change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
             fix = partial(without_weights, context, one.place)
             yield written_out(context, one, one.place, what, change, [fix])
+
+
+def _has_rank(context: Context, formula: Formula[Attention]) -> bool:
+    """Whether a softmax over a dimension counted from the front is over the last one, as the record shows."""
+    rank, graph = formula.found.rank, graph_around(context.profile.facts.dataflow)
+    nodes = [one for place in formula.places for one in graph.at(place)] if graph is not None else []
+    shapes = [graph.shape(one.outputs[0]) for one in nodes if graph is not None and one.name in SOFTMAX]
+    return not rank or (bool(shapes) and all(len(shape) == rank for shape in shapes))
 
 
 def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:

@@ -40,6 +40,7 @@ class Attention:
     dropout: Term | None = None
     weights: tuple[Term, ...] = ()  # the softmax, and what its parts are
     order: tuple[int, ...] = ()  # the result's dimensions, where they are moved
+    rank: int = 0  # the dimensions that the scores must have; 0: the text says that they do
 
 
 def attention(term: Term) -> Attention | None:
@@ -59,8 +60,10 @@ def attention(term: Term) -> Attention | None:
         return None
     scores = without_casts(parts[-1])
     found = _scores(scores, Attention(term, term, value, dropout=dropout, weights=parts[:-1]))
-    if found is None or (dim - _dims(found.query) if dim >= 0 else dim) != (-2 if turned else -1):
+    last, rank = (-2 if turned else -1), _dims(found.query) if found is not None else 0
+    if found is None or (dim != last if dim < 0 else rank not in (0, dim - last)):
         return None
+    found = replace(found, rank=dim - last if dim >= 0 and not rank else 0)
     return _turned(found) if turned else _scaled_query(found)
 
 

@@ -12,7 +12,7 @@ from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
 from warpline.rulekit.graph.match import PER_SITE, candidates
 from warpline.rulekit.graph.norm import SAMPLES, TOLERANCE
 
-_OPERATORS = frozenset({"_softmax", "softmax", "_safe_softmax"})
+SOFTMAX = frozenset({"_softmax", "softmax", "_safe_softmax"})
 _LOGARITHMS = frozenset({"_log_softmax", "log_softmax"})
 #: `exp` ends the one that is made of its logarithm.
 _QUOTIENTS = frozenset({"div", "true_divide", "mul", "exp"})
@@ -37,13 +37,13 @@ class Softmax:
 
 def softmaxes(graph: Graph) -> Iterator[Softmax]:
     """Every softmax of a step, those that are one operator first."""
-    yield from _operators(graph, _OPERATORS)
+    yield from _operators(graph, SOFTMAX)
     yield from _written(graph, _QUOTIENTS, logarithm=False)
 
 
 def single_softmaxes(graph: Graph) -> Iterator[Softmax]:
     """Every softmax that is one operator."""
-    yield from _operators(graph, _OPERATORS)
+    yield from _operators(graph, SOFTMAX)
 
 
 def log_softmaxes(graph: Graph) -> Iterator[Softmax]:
@@ -169,7 +169,7 @@ def _logarithm_of(graph: Graph, node: Node) -> Softmax | None:
         value = graph.origin(before.inputs[0])
     if before is None:
         return None
-    if before.name in _OPERATORS:
+    if before.name in SOFTMAX:
         found = _operator(graph, before)
     else:
         written = (_of(graph, before, one, False) for one in cuts(graph, value, reductions=True))
