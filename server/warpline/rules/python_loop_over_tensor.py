@@ -9,7 +9,8 @@ recurrent cell (`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell`) for each time of a se
 yours, and modules without a state of their own, do in a round is part of the loop. If each iteration does
 the same to its own slice and the results are stacked, the fix calls the work of an iteration by `torch.vmap`,
 which does it for all slices at once. A batch of windows (`data[i:i + n]` for random `i`) becomes one look-up
-in a view of all windows, for tensors and NumPy's arrays. Otherwise the finding says why not.
+in a view of all windows, for tensors and NumPy's arrays. An iteration that only reads its number (`int(i)`,
+`i.item()`) gets it from `tolist()`. Otherwise the finding says why not.
 
 ## Why is this slow
 
@@ -172,6 +173,31 @@ for t in range(x.shape[1]):  #> found
 
 `states, _ = nn.LSTM(6, 32, batch_first=True)(x)`.
 
+## Example
+
+Numbers that are read one by one:
+
+```python
+import torch
+
+def neighbours(graph, seeds):
+    nodes = torch.unique(seeds)
+    return [graph[int(node)] for node in nodes]
+    #^ found; cost step_ms=9 calls=1 idle_ms=9 cpu_ms=9; tensor %9 shape=[64] dtype=int64
+    #^ op aten::unbind count=1 shapes=[[64]] cpu_ms=0.5; op aten::item count=64 shapes=[[]] cpu_ms=5
+    #^ node aten.unbind.int args=[%9,0]
+```
+
+## Use instead
+
+```python
+import torch
+
+def neighbours(graph, seeds):
+    nodes = torch.unique(seeds)
+    return [graph[int(node)] for node in nodes.tolist()]
+```
+
 ## Near misses
 
 A cell that gets what it gave:
@@ -225,12 +251,13 @@ train(y)  #> cost device_ms=40
 
 ## Fix safety
 
-Windows are safe: the values and their layout are the same. The edit is offered where the record or the text
-shows that a tensor or an array of NumPy's is cut, and not a file that reads what is asked for.
-
-Else unsafe: what is summed or multiplied is so in another order. The edit is offered where the record shows
-that the rounds take all pieces of their tensors and only compute, and where a trial of the recorded operators
+Unsafe: what is summed or multiplied is so in another order. The edit is offered where the record shows that
+the rounds take all pieces of their tensors and only compute, and where a trial of the recorded operators
 on all pieces had the same results. Not where autocast changes types in a round, or it draws random numbers.
+
+Numbers and windows are safe: the values and their layout are the same. The edit for windows is offered where
+the record or the text shows that a tensor or an array of NumPy's is cut, and not a file that reads what is
+asked for.
 
 ## References
 
@@ -239,12 +266,14 @@ on all pieces had the same results. Not where autocast changes types in a round,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from warpline.model.change import Change, Replace, Scale, Together
-from warpline.rulekit import Context, Draft, Rule, count
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.cells import Cells, cells
+from warpline.rulekit.numbers_of_rounds import numbers_at_once
 from warpline.rulekit.rounds import Rounds, piecework_ms, rounds
 from warpline.rulekit.vectorised import at_once
 from warpline.rulekit.windows import windows
@@ -272,8 +301,8 @@ class PythonLoopOverTensor(Rule):
             if not context.matters(spent) or (context.on_gpu and device > spent / 2):
                 continue
             # A kernel this short takes as long for one piece as for many.
-            cut = windows(found.source, found.loop)
             short = context.on_gpu and launches > 0 and device / launches < SHORT_MS
+            change, fix, proven = _way(context, found, short, pieces)
             yield context.draft(
                 found.source.place(found.loop),
                 f"A Python loop works on {_WHOLE if found.whole else _SLICES}: {{rounds}} iterations and "
@@ -286,11 +315,9 @@ class PythonLoopOverTensor(Rule):
                 cause=max(costs, key=lambda cost: cost.step_ms).place,
                 cost_ms=spent,
                 saving_ms=spent * (1 - 1 / found.count),
-                change=_change(found, short, pieces, how_tried(context, found, cut) if cut else None),
-                fixes=[
-                    partial(windows_at_once, context, found, cut) if cut else partial(at_once, context, found)
-                ],
-                proven=not cut,
+                change=change,
+                fixes=[fix],
+                proven=proven,
             )
         for cell in cells(context):
             yield _one_layer(context, cell)
@@ -318,15 +345,32 @@ def _one_layer(context: Context, found: Cells) -> Draft:
     )
 
 
-def _change(
-    found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float], windows: tuple[str, ...] | None
-) -> Change:
-    """One round for all pieces; ``windows``: how those are tried. Where that was not tried: one round's time
-    on the host, and on a device that is done with a piece as soon as it begins; else of taking the pieces,
-    and on a CPU of beginning to compute with each (``pieces``: ms by line)."""
-    places = tuple(cost.place for cost in found.costs)
+def _way(
+    context: Context, found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]
+) -> tuple[Change, Callable[[], Fix], bool]:
+    """What does the loop's work at once: the change, its fix, and whether only a trial proves the fix.
+    ``pieces``: ms by line that a device, or a CPU's operators, spend on taking pieces."""
+    try:
+        numbers = numbers_at_once(context, found)
+    except Refused:
+        pass
+    else:
+        return _one_round(found, short, pieces), lambda: numbers, False
+    places, cut = tuple(cost.place for cost in found.costs), windows(found.source, found.loop)
+    how = how_tried(context, found, cut) if cut else None
+    by, options = ("windows", how) if how is not None else ("loop", (str(round(found.count)),))
+    change = Replace(by, places, _one_round(found, short, pieces), options)
+    if cut:
+        return change, partial(windows_at_once, context, found, cut), False
+    return change, partial(at_once, context, found), True
+
+
+def _one_round(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]) -> Change:
+    """One round for all pieces, where that was not tried: one round's time on the host, and on a device that
+    is done with a piece as soon as it begins; else of taking the pieces, and on a CPU of beginning to compute
+    with each (``pieces``)."""
     gone = 1 - 1 / found.count
-    otherwise = Together(
+    return Together(
         tuple(
             Scale(
                 (cost.place,),
@@ -336,6 +380,3 @@ def _change(
             for cost in found.costs
         )
     )
-    if windows is not None:
-        return Replace("windows", places, otherwise, windows)
-    return Replace("loop", places, otherwise, (str(round(found.count)),))
