@@ -136,12 +136,13 @@ def test_what_workers_need_is_left_out() -> None:
     assert '**{**options, "num_workers": 0, "persistent_workers": False, "prefetch_factor": None}' in text
 
 
-def test_workers_that_are_too_few_where_no_core_is_left() -> None:
+@pytest.mark.parametrize("cores", [1, 2])
+def test_workers_that_are_too_few_where_no_core_is_left(cores: int) -> None:
     """Otherwise that rule has nothing to say there."""
     call = "loader = DataLoader(data, batch_size=64, num_workers=1)"
-    draft, _ = found(call, rule=TooFewLoaderWorkers, workers=1, cores=2)
+    draft, _ = found(call, rule=TooFewLoaderWorkers, workers=1, cores=cores)
     assert is_kept(draft)
-    unknown, _ = found(call, rule=TooFewLoaderWorkers, workers=1, cores=2, known="")
+    unknown, _ = found(call, rule=TooFewLoaderWorkers, workers=1, cores=cores, known="")
     assert unknown is None
 
 

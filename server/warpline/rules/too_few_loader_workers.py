@@ -140,7 +140,7 @@ class TooFewLoaderWorkers(Rule):
             batch_ms = present * context.step_ms
             enough = math.ceil(batch_ms / max(context.step_ms - wait, batch_ms / 64)) + 1
             workers = min(enough, _room(context), loader.batches_per_epoch or 64, 64)
-            left = max(0.0, batch_ms / workers - (context.step_ms - wait))
+            left = max(0.0, batch_ms / max(1, workers) - (context.step_ms - wait))
             kept = kept_samples(context, site, lines, wait)
             if kept is not None and (workers <= present or kept.left_ms <= max(left, taking_ms(batch_ms))):
                 evidence = {"present": count("num_workers", present, "workers")}
