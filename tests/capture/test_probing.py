@@ -145,6 +145,7 @@ QUESTIONS = (
     Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("switched-off", "mask")),
     Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("bf16",), backward=True),
     Question("optimizer", SQUARES, ("AdamW",)),
+    Question("optimizer", SQUARES, ("AdamW", "foreach")),
     Question("optimizer", SQUARES, ("SGD", "momentum")),
     Question("optimizer", SQUARES, ("Adam", "groups", "fused")),
     Question("optimizer", SQUARES, ("AdamW", "apart")),

@@ -187,6 +187,18 @@ def _goes_with_optimizers(context: Context, setting: Setting, values: Mapping[st
             raise Refused(f"with `{word}` it raises for a fused optimizer: leave `fused=True` out as well")
 
 
+def clipped_in_half(context: Context) -> str:
+    """Why an optimizer must not be fused: a framework's setting would raise with that. Else ""."""
+    for one in constructions():
+        for site in context.sites("framework"):
+            values = facts_of(Framework, site).values or {}
+            for setting in one.settings if _makes(site, one) else ():
+                clips = next((word for word in setting.unfused if values.get(word)), "")
+                if clips and is_set(site, setting):
+                    return f"`{clips}` of `{one.name}` raises for a fused optimizer in half precision"
+    return ""
+
+
 def _makes(site: Site, one: Construction) -> bool:
     return facts_of(Framework, site).construction == one.key
 

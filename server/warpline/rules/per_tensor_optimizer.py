@@ -3,7 +3,9 @@
 ## What it does
 
 Finds `Adam`, `AdamW`, `SGD` and `Adagrad` that update tensor by tensor and whose `step()` takes a
-measurable part of the step. The fix passes `fused=True` where the optimizer is created. It also finds
+measurable part of the step. The fix passes `fused=True` where the optimizer is created. On a GPU torch's
+default works through lists of tensors, a kernel for each operation: it is found where a trial on the
+parameters' shapes shows that the fused form saves a measurable part. It also finds
 optimizers that have a group for each parameter: they launch their kernels for each group, fused or not. On a
 CPU such an optimizer is found where it is fused, and a trial with one group is faster. Last, it finds lines
 that make an optimizer for each parameter.
@@ -194,7 +196,8 @@ optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 optimizer.step()  #> cost step_ms=20 device_ms=20 launches=8; use optimizer
 ```
 
-Many tensors per kernel, which is the default on a GPU:
+Many tensors per kernel, which is the default on a GPU, where no trial has shown that the fused form is
+quicker:
 
 ```python
 import torch
@@ -211,6 +214,7 @@ import torch
 
 optimizer = torch.optim.AdamW(model.parameters())
 #^ site optimizer type=AdamW fused=None foreach=None parameters=8
+loss = model(batch)  #> cost device_ms=20
 optimizer.step()
 #^ cost step_ms=2 device_ms=0.1 launches=11; use optimizer
 #^ kernel "void at::native::multi_tensor_apply_kernel<int>(int)" count=11 device_ms=0.1
@@ -276,6 +280,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.filled import maker_of
+from warpline.rulekit.frameworks import clipped_in_half
 from warpline.rulekit.holders import argument, by_hand, display_of, literal_at
 from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.optimizer_groups import same_settings_together
@@ -285,6 +290,7 @@ from warpline.rulekit.optimizer_step import (
     calls_a_tensor,
     in_small_groups,
     is_step,
+    launches_for_lists,
     making_call,
     set_at,
     stands_alone,
@@ -341,10 +347,15 @@ class PerTensorOptimizer(Rule):
             if optimizer.fused or tensors < 2:
                 continue
             calls = sum(calls_a_tensor(context, cost) for cost in costs)
-            if not costs or not context.matters(spent) or calls < tensors * OPERATIONS:
+            lists = sum(launches_for_lists(cost) for cost in costs) if context.on_gpu else 0.0
+            if not costs or not context.matters(spent):
                 continue
             if any(_SPARSE.search(op.name) for cost in costs for op in cost.ops):
                 continue  # no fused version takes sparse gradients
+            if calls < tensors * OPERATIONS:
+                if lists >= OPERATIONS and context.matters(sum(cost.device_ms for cost in costs)):
+                    yield _in_lists(context, site, kind, costs, lists)
+                continue
             saving = (1 - _LEFT[kind]) * spent
             if not context.on_gpu and context.share(saving) < _CPU_PERCENT:
                 continue
@@ -397,6 +408,25 @@ def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> 
         costs,
         (kind, "groups", form),
         partial(same_settings_together, context, place),
+    )
+
+
+def _in_lists(context: Context, site: Site, kind: str, costs: list[LineCost], lists: float) -> Draft:
+    spent, places = sum(cost.step_ms for cost in costs), tuple(cost.place for cost in costs)
+    return context.draft(
+        _written_at(context, site, kind),
+        "The optimizer updates {tensors} tensors with {lists} kernels a step. Most of these read and write "
+        "all of the tensors. It takes {spent} ({share}). The fused one does so once.",
+        {
+            "tensors": count("parameter tensors", facts_of(Optimizer, site).parameters or 0, "tensors"),
+            "lists": count("kernels for lists of tensors", round(lists), "per step"),
+            **context.spent("optimizer step", spent),
+        },
+        cause=max(costs, key=lambda cost: cost.step_ms).place,
+        cost_ms=spent,
+        change=Replace("optimizer", places, Scale(places), (kind, "foreach")),
+        tried=True,
+        fixes=[partial(_fix, context, site, kind)],
     )
 
 
@@ -459,6 +489,8 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
         raise Refused("this version of torch has no fused version of it")
     if is_switched_on(context.sources(), "sparse"):
         raise Refused("no fused version takes the sparse gradients of `sparse=True`")
+    if reason := clipped_in_half(context):
+        raise Refused(reason)
     source = context.source(site.file)
     call = making_call(source, site, kind)
     if call is None:
