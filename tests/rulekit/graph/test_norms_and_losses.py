@@ -561,6 +561,27 @@ def test_an_energy_and_a_score_of_another_tensor_are_no_cross_entropy() -> None:
     assert calls(of_another) == calls(energy) == calls(mixture) == []
 
 
+def test_probabilities_that_are_needed_for_more_than_the_loss_stay() -> None:
+    other = torch.randn(12, 9)
+
+    def surprise(shares: torch.Tensor) -> torch.Tensor:
+        return -shares.gather(1, CLASSES[:, None]).log().mean()
+
+    def alone() -> Any:
+        return surprise(LOGITS.softmax(1))
+
+    def with_entropy() -> Any:
+        shares = LOGITS.softmax(1)
+        return surprise(shares) + (shares * shares.log()).sum()
+
+    def with_value() -> Any:
+        shares = LOGITS.softmax(1)
+        return surprise(shares) * (shares.detach() * other).sum()
+
+    assert calls(alone) == ["F.cross_entropy"]
+    assert "F.cross_entropy" not in calls(with_entropy) + calls(with_value)
+
+
 def test_what_makes_a_smoothed_target_belongs_to_the_loss() -> None:
     def act() -> Any:
         logs = LOGITS.log_softmax(-1)

@@ -35,6 +35,8 @@ _CUT = frozenset({"detach"})
 #: Where the class is at a fixed distance, as a second view's is, it is read off a diagonal.
 _DIAGONALS = frozenset({"diagonal", "diagonal_copy"})
 _SELECTIONS = _CHOICES | _DIAGONALS
+#: What computes with all probabilities, which a cross entropy does not give.
+_COMPUTES = frozenset({"mul", "div", "true_divide", "add", "sub", "rsub", "log", "mm", "bmm", "matmul"})
 #: The finding where a sum may leave the picked exponential out, as decoupled losses do, or weigh some.
 _SHARE = "The logarithm of a share of exponentials"
 _ONLY_IF = (
@@ -168,9 +170,13 @@ def _centred(graph: Graph, scores: int) -> list[Node]:
 
 
 def _of_shares(graph: Graph) -> Iterator[Match]:
-    """Cross entropies as the logarithm of the one probability that was picked of a softmax."""
+    """Cross entropies as the logarithm of the one probability that was picked of a softmax. Where all
+    probabilities are computed with as well, as for a policy's entropy, the softmax has to stay."""
     for softmax in few_of_each(softmaxes(graph)):
-        for pick, _ in graph.uses(softmax.output):
+        users = [user for user, _ in graph.uses(softmax.output)]
+        if any(user.name in _COMPUTES for user in users):
+            continue
+        for pick in users:
             logarithm = _logarithm_of(graph, pick) if pick.name in _SELECTIONS else None
             tail = added_up(graph, logarithm[-1]) if logarithm else None
             if logarithm is None or tail is None:
