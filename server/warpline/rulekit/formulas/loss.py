@@ -174,6 +174,9 @@ def _cross_entropy(
     logs: Term, target: Term | None, smoothing: Term | None = None, sign: float = -1
 ) -> Loss | None:
     """The loss of log probabilities, if ``sign`` times ``logs`` are minus such."""
+    logs = without_casts(logs)
+    if logs.op == "neg":
+        return _cross_entropy(logs.args[0], target, smoothing, -sign)
     found = _log_softmax_of(logs) if sign < 0 else _surprise_of(logs)
     if found is None or target is None:
         return None
