@@ -305,3 +305,29 @@ def test_a_switch_that_names_no_value_is_told_at_its_line() -> None:
     text, draft = of_convolutions("torch.backends.cudnn.benchmark = loaded(config)")
     assert "loaded(config)" in text.split("\n")[draft.line - 1]
     assert not draft.fixes
+
+
+SEEDED = """\
+#> device kind=cuda capability=(9,0); flags cudnn_benchmark=false
+import torch
+import torch.backends.cudnn as cudnn
+
+if seed is not None:
+    cudnn.benchmark = False  #> skipped
+for x in batches:
+    y = net(x)
+    #^ cost step_ms=20 device_ms=20; op aten::cudnn_convolution device_ms=20
+"""
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_branch_that_did_not_run_may_set_it_otherwise(ran: bool) -> None:
+    example = read_example(SEEDED.replace("  #> skipped", "") if ran else SEEDED)
+    rule = rule_named("untuned-convolution")
+    assert rule is not None
+    (draft,) = rule.find(Context(example.profile, texts(example)))
+    if ran:
+        assert "the script already sets it" in draft.message
+    else:
+        after = apply(example.text, draft.fixes[0].edits)
+        assert after.index("cudnn.benchmark = True") < after.index("if seed is not None")

@@ -63,11 +63,13 @@ def set_in_script(
     context: Context, name: str, code: str, title: str, *, unless: tuple[str, ...], reason: str
 ) -> Fix:
     """``code`` below the script's imports, with ``{name}`` for how it writes ``name``, which is torch's.
-    Raises Refused, with ``reason`` where the script uses one of the names ``unless``."""
+    Raises Refused, with ``reason`` where the script uses one of the names ``unless``. A branch that did not
+    run may use it: it comes later, and decides where it is taken."""
     source = context.source(context.profile.manifest.script)
     if not source.text:
         raise Refused("the source of the script is not available")
-    if any(source.is_named(node, *unless) for node in source.nodes(cst.Name, cst.Attribute)):
+    used = (node for node in source.nodes(cst.Name, cst.Attribute) if source.is_named(node, *unless))
+    if any(context.reached.node(source, node) is not False for node in used):
         raise Refused(reason)
     edits = Edits(source)
     written = edits.add_import(name, "import torch")
