@@ -127,3 +127,37 @@ def test_an_object_of_a_class_with_a_base_may_be_one() -> None:
     text = MASKED.format(bases="(Layer)", name="model_masks")
     after = apply(text, compile_model(training_steps(_context(text, ()))[0]).edits)
     assert "model_masks.compile()" in after
+
+
+#: Several attributes get their values in one statement.
+SESSION = """\
+import torch
+class Session:
+    def __init__(self, net, hooks):
+        {made}
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    def step(self, batch):
+        loss = self.net(batch).mean()
+        loss.backward()
+        self.opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "offered"),
+    [
+        ("self.net, self.hooks = net, hooks", True),
+        ("self.hooks, self.net = hooks, net", True),
+        ("self.net, self.hooks = both(net)", False),
+        ("self.net, *self.hooks = net, hooks, more", False),
+        ("self.other, self.hooks = net, hooks", False),
+    ],
+)
+def test_a_model_that_is_assigned_beside_others(made: str, offered: bool) -> None:
+    text = SESSION.format(made=made)
+    step = training_steps(_context(text, ()))[0]
+    if offered:
+        assert f"{made}\n        self.net.compile()\n" in apply(text, compile_model(step).edits)
+    else:
+        with pytest.raises(Refused, match="neither the creation of the model nor a loop"):
+            compile_model(step)

@@ -110,14 +110,16 @@ def _values(step: TrainingStep, name: str) -> list[cst.BaseExpression]:
 
 
 def _given(source: Source, node: cst.Assign, name: str) -> cst.BaseExpression | None:
-    """What an assignment gives to ``name``."""
+    """What an assignment gives to ``name``, also one to several names."""
     each = node.value.elt if isinstance(node.value, (cst.GeneratorExp, cst.ListComp)) else None
     for target in (item.target for item in node.targets):
         if source.code(target) == name:
             return node.value
-        elements = target.elements if each is not None and isinstance(target, cst.Tuple) else ()
-        if name in [source.code(one.value) for one in elements]:
-            return each
+        elements = target.elements if isinstance(target, cst.Tuple) else ()
+        values = node.value.elements if isinstance(node.value, cst.Tuple) else ()
+        for at, one in enumerate(elements):
+            if source.code(one.value) == name and (each is not None or len(values) == len(elements)):
+                return each if each is not None else values[at].value
     return None
 
 
