@@ -166,7 +166,16 @@ SHAPE: dict[str, Any] = {
         {
             "batches": int,
             "batch_ms": NUMBER,
-            "lines": [{"file": TEXT, "line": int, "function": TEXT, "batch_ms": NUMBER, "calls": NUMBER}],
+            "lines": [
+                {
+                    "file": TEXT,
+                    "line": int,
+                    "function": TEXT,
+                    "batch_ms": NUMBER,
+                    "calls": NUMBER,
+                    "text": TEXT,
+                }
+            ],
             "queued_ms": NUMBER,
             "busy": Maybe(NUMBER),
         }
