@@ -90,9 +90,10 @@ scores = model.head(states)  #> cost device_ms=9
 
 ## Fix safety
 
-No edit: the positions have to reach the layer. The loss is the same up to rounding. Selecting by a mask makes
-the host wait for the number of rows; if each row has the same number of positions, `topk` or `gather` avoid
-that.
+Unsafe: the loss is the same up to rounding. The edit is offered where one function calls a linear layer and
+then selects the positions: it selects them of the layer's input. Elsewhere the positions have to reach the
+layer. Selecting by a mask makes the host wait for the number of rows; if each row has the same number of
+positions, `topk` or `gather` avoid that.
 
 ## References
 
@@ -105,9 +106,11 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
+from warpline.rulekit.before_layer import BY_HAND, before_layer
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.matched import FileLine
@@ -154,7 +157,7 @@ def _judged(context: Context, graph: Graph, alike: list[PartlyUsed], place: File
         cause=spent.hottest.place,
         cost_ms=whole * unused,
         change=spent.without(context, unused),
-        fixes=["select the positions that are used before this layer, and compute it only for them"],
+        fixes=[partial(before_layer, context, graph, found) if len(alike) == 1 else BY_HAND],
     )
 
 

@@ -1,0 +1,246 @@
+"""The edit that selects positions before a layer, where a function computes it for all and selects then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph import Graph
+from warpline.rulekit.graph.rows import PartlyUsed
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, called_name
+
+BY_HAND = "select the positions that are used before this layer, and compute it only for them"
+#: Modules that make of each position its own result.
+_EACH = tuple(f"torch.nn.{name}" for name in ("Linear", "GELU", "ReLU", "SiLU", "Tanh", "LayerNorm"))
+_FUNCTION = "torch.nn.functional.linear"
+_CHOOSE = ("gather", "take_along_dim")
+#: Indices with as many entries at their end as what they are laid over: they fit other features as well.
+_SPREAD = (".unsqueeze(-1)", ".unsqueeze(2)", "[..., None]", "[:, :, None]")
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """What is done to ``base``, up to ``node``, which is a selection of positions."""
+
+    base: cst.BaseExpression
+    node: cst.BaseExpression
+
+
+def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
+    """Move what selects positions from the result of a layer to its input. Raises Refused where that is in
+    another function, the result is read otherwise, or the layer is not seen to treat each position alone."""
+    place = graph.place(found.product)
+    source = context.source(place[0] if place is not None else "")
+    layers = list(_layers(source, place[1] if place is not None else 0))
+    if len(layers) != 1:
+        raise Refused(BY_HAND)
+    ((layer, given),) = layers
+    rank, columns = _rank(graph, found), found.columns
+    assign = source.parent(layer)
+    if not isinstance(assign, cst.Assign):
+        direct = _chain(source, graph, layer, rank, columns)
+        if direct is None:
+            raise Refused(BY_HAND)
+        chain = _of_all(source, graph, found, direct)
+        edits = Edits(source)
+        selected = _with(source, chain, given, "")
+        code = source.slice(source.span(layer)[0], source.span(given)[0]) + selected
+        edits.replace(chain.node, code + source.slice(source.span(given)[1], source.span(layer)[1]))
+        return edits.fix("Select the positions before the layer", "unsafe")
+    target = assign.targets[0].target if len(assign.targets) == 1 else None
+    if not isinstance(target, cst.Name):
+        raise Refused(BY_HAND)
+    chain = _of_all(source, graph, found, _only_use(source, graph, assign, target, rank, columns))
+    edits = Edits(source)
+    edits.replace(given, _with(source, chain, given, target.value))
+    edits.replace(chain.node, target.value)
+    return edits.fix("Select the positions before the layer", "unsafe")
+
+
+def _of_all(source: Source, graph: Graph, found: PartlyUsed, chain: _Chain) -> _Chain:
+    """``chain``. Raises Refused where more positions are left of it than the step uses."""
+    (first, _), (last, _) = source.span(chain.node)
+    made = [
+        value
+        for line in range(first, last + 1)
+        for node in graph.at((source.path, line))
+        for value in node.outputs
+        if graph.shape(value)[-1:] == (found.columns,)
+    ]
+    if min((graph.size(one) // found.columns for one in made), default=0) != found.used:
+        raise Refused(BY_HAND)
+    return chain
+
+
+def _layers(source: Source, line: int) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The calls of a linear layer on a line, each with what it is given."""
+    for call in source.calls(line):
+        first = call.args[0] if call.args else None
+        plain = first is not None and first.keyword is None and not first.star
+        if first is not None and plain and (source.name(call.func) == _FUNCTION or _is_layer(source, call)):
+            yield call, first.value
+    for product in source.at(line, cst.BinaryOperation):
+        right = source.code(product.right)
+        if isinstance(product.operator, cst.MatrixMultiply) and right.endswith((".weight.T", ".weight.t()")):
+            yield product, product.left
+
+
+def _is_layer(source: Source, call: cst.Call) -> bool:
+    """Whether it calls the object's own module that its class makes as one linear layer, or as a sequence
+    that ends with one and has no layer across positions."""
+    owner = source.enclosing(call, cst.ClassDef)
+    name = source.code(call.func)
+    if owner is None or not name.startswith("self.") or len(call.args) != 1:
+        return False
+    made = [
+        one.value
+        for one in source.nodes(cst.Assign, within=owner)
+        if any(source.code(target.target) == name for target in one.targets)
+    ]
+    if len(made) != 1 or not isinstance(made[0], cst.Call):
+        return False
+    value = made[0]
+    parts: list[cst.BaseExpression] = [value]
+    if source.is_named(value.func, "Sequential"):
+        parts = [arg.value for arg in value.args]
+    names = [source.name(one.func) if isinstance(one, cst.Call) else "" for one in parts]
+    return bool(names) and names[-1] == _EACH[0] and all(one in _EACH for one in names)
+
+
+def _rank(graph: Graph, found: PartlyUsed) -> int:
+    """How many dimensions the layer's result has: torch computes it of two, and gives it the input's."""
+    value = found.product.outputs[0]
+    own = graph.place(found.product)
+    for node in graph.consumers.get(value, ()):
+        again = node.name in ("view", "_unsafe_view") and graph.place(node) == own
+        if again and graph.shape(node.outputs[0])[-1:] == (found.columns,):
+            return max(len(graph.shape(value)), len(graph.shape(node.outputs[0])))
+    return len(graph.shape(value))
+
+
+def _only_use(
+    source: Source, graph: Graph, assign: cst.Assign, target: cst.Name, rank: int, columns: int
+) -> _Chain:
+    """The selection that is all that is done to what ``assign`` gives a name. Raises Refused."""
+    function = source.enclosing(assign, cst.FunctionDef)
+    own = source.statement(assign)
+    block = source.block(assign)
+    if own is None or own not in block:
+        raise Refused(BY_HAND)
+    names = [one for one in source.nodes(cst.Name, within=function) if one.value == target.value]
+    names = [one for one in names if source.is_value(one) and not source.inside(one, own)]
+    later = [one for one in names if source.line(one) > source.line(own)]
+    bound = [one for one in later if source.binds(one)]
+    if bound:  # up to the next value of the name
+        end = source.line(bound[0])
+        later = [one for one in later if source.line(one) <= end and not source.binds(one)]
+    if not later or (source.loops(assign) and not bound and len(names) > len(later)):
+        raise Refused(BY_HAND)
+    chain = _chain(source, graph, later[0], rank, columns)
+    last = source.statement(later[0])
+    if chain is None or last not in block or not all(source.inside(one, chain.node) for one in later):
+        raise Refused(BY_HAND)
+    used = {one.value for one in source.nodes(cst.Name, within=chain.node)} - {target.value}
+    between = block[block.index(own) + 1 : block.index(last)]
+    if any(one.value in used for part in between for one in source.nodes(cst.Name, within=part)):
+        raise Refused(BY_HAND)
+    if used & {one.value for one in source.nodes(cst.Name, within=own) if source.binds(one)}:
+        raise Refused(BY_HAND)
+    return chain
+
+
+def _chain(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, columns: int) -> _Chain | None:
+    """What selects positions of ``base``, and leaves the last of its ``rank`` dimensions as it is."""
+    node: cst.BaseExpression = base
+    found: cst.BaseExpression | None = None
+    while rank > 1:
+        above = source.parent(node)
+        if isinstance(above, cst.Subscript) and above.value is node:
+            left = _indexed(source, graph, above, rank, columns)
+            if left is None:
+                break
+            node = found = above
+            rank = left
+            continue
+        if isinstance(above, cst.Arg):  # `torch.gather(base, 1, where)`
+            call = source.parent(above)
+            chosen = isinstance(call, cst.Call) and call.args[0] is above and called_name(call) in _CHOOSE
+            if isinstance(call, cst.Call) and chosen and source.name(call.func).startswith("torch."):
+                found = call if _is_choice(source, call, base, 1, rank) else found
+            break
+        call = source.parent(above) if isinstance(above, cst.Attribute) and above.value is node else None
+        if not isinstance(call, cst.Call):
+            break
+        if called_name(call) in _CHOOSE:
+            found = call if _is_choice(source, call, base, 0, rank) else found
+            break
+        numbers = [source.literal(arg.value) for arg in call.args]
+        dims = [one for one in numbers if type(one) is int]
+        if called_name(call) == "flatten" and len(dims) == 2 and 0 <= dims[0] < dims[1] < rank - 1:
+            rank -= dims[1] - dims[0]
+        elif called_name(call) == "select" and len(numbers) == 2 and dims and 0 <= dims[0] < rank - 1:
+            rank, found = rank - 1, call
+        elif called_name(call) == "unflatten" and dims and 0 <= dims[0] < rank - 1 and len(numbers) == 2:
+            sizes = call.args[1].value
+            if not isinstance(sizes, (cst.Tuple, cst.List)):
+                break
+            rank += len(sizes.elements) - 1
+        else:
+            break
+        node = call
+    return _Chain(base, found) if found is not None else None
+
+
+def _indexed(source: Source, graph: Graph, part: cst.Subscript, rank: int, columns: int) -> int | None:
+    """How many dimensions are left of ``part``, which leaves the last one; None where it may not."""
+    indices = [one.slice for one in part.slice]
+    if len(indices) >= rank:
+        return None
+    numbers = [source.literal(one.value) for one in indices if isinstance(one, cst.Index)]
+    if any(one is None or one is Ellipsis or isinstance(one, (bool, tuple, list)) for one in numbers):
+        return None
+    if all(type(one) is int for one in numbers):
+        return rank - len(numbers)
+    # Tensors of places, or a mask, which may be one of several dimensions.
+    nodes = [one for one in graph.at(source.place(part)) if one.name == "index" and one.outputs]
+    kept = [
+        graph.shape(one.outputs[0])[-1:] == graph.shape(one.inputs[0])[-1:] == (columns,) for one in nodes
+    ]
+    return 1 if kept and all(kept) else None
+
+
+def _is_choice(source: Source, call: cst.Call, base: cst.BaseExpression, at: int, rank: int) -> bool:
+    """Whether ``gather`` or ``take_along_dim`` takes whole positions, whatever features they have."""
+    names = ("dim", "index") if called_name(call) == "gather" else ("indices", "dim")
+    args = [source.argument(call, name, at + position) for position, name in enumerate(names)]
+    dim, index = args if called_name(call) == "gather" else args[::-1]
+    number = source.literal(dim.value) if dim is not None else None
+    if index is None or type(number) is not int or not 0 <= number < rank - 1 or len(call.args) != at + 2:
+        return False
+    code, own = source.code(index.value), source.code(base)
+    if called_name(call) == "take_along_dim":
+        return code.endswith(_SPREAD)
+    widths = (f"{own}.size(-1))", f"{own}.shape[-1])", f"{own}.size(2))", f"{own}.shape[2])")
+    return ".expand(" in code and code.endswith(widths)
+
+
+def _with(source: Source, chain: _Chain, given: cst.BaseExpression, name: str) -> str:
+    """The selection, of ``given`` instead. Raises Refused where that would be computed more than once."""
+    plain = isinstance(given, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+    code = source.code(given) if plain else f"({source.code(given)})"
+    again = [one for one in source.nodes(cst.Name, within=chain.node) if name and one.value == name]
+    again = [one for one in again if source.is_value(one)] or [chain.base]  # type: ignore[list-item]
+    if len(again) > 1 and not isinstance(given, cst.Name):
+        raise Refused(BY_HAND)
+    start, end = source.span(chain.node)
+    written = ""
+    for one in again:
+        first, last = source.span(one)
+        written += source.slice(start, first) + code
+        start = last
+    return written + source.slice(start, end)
