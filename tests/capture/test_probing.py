@@ -117,6 +117,7 @@ QUESTIONS = (
                 "embedding",
                 "topk",
                 "windows",
+                "pointwise",
                 "channels_last",
                 "compiled",
             }
@@ -166,6 +167,8 @@ QUESTIONS = (
         backward=True,
     ),
     Question("convolution", (Tensor((2, 4, 16)), Tensor((4, 1, 3))), ("1", "2", "2", "4", "bf16")),
+    Question("pointwise", (Tensor((2, 6, 5), strides=(30, 1, 6)), Tensor((4, 6, 1))), backward=True),
+    Question("pointwise", (Tensor((2, 6, 5), "c10::BFloat16"), Tensor((4, 6, 1), "c10::BFloat16"))),
     Question("channels_last", IMAGES, (TURNED, "same"), backward=True),
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),

@@ -27,6 +27,7 @@ _READERS: dict[str, inputs.Reader] = {
     "padded": inputs.odd,
     "narrower": inputs.doubles,
     "convolution": inputs.convolved,
+    "pointwise": inputs.pointwise,
     "recurrent": inputs.recurrent,
     "embedding": inputs.looked_up,
     "topk": inputs.ordered,
@@ -35,8 +36,8 @@ _READERS: dict[str, inputs.Reader] = {
 #: Tried on what the operators themselves did. The other kinds are tried in one usual spelling, and what is
 #: written may cost more than that, or less.
 _AS_RECORDED = frozenset({
-    "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "rows", "lists", "optimizer",
-    "recurrent", "channels_last", "embedding", "topk", "windows", COMPILED,
+    "fused_attention", "cat", "padded", "narrower", "convolution", "pointwise", "loop", "rows", "lists",
+    "optimizer", "recurrent", "channels_last", "embedding", "topk", "windows", COMPILED,
 })  # fmt: skip
 #: Of those the ones whose inputs say how often they run, or that are tried as they are in a whole step.
 _COUNTED, _WHOLE = frozenset({"fused_attention"}), frozenset({"optimizer"})

@@ -9,6 +9,8 @@ between work in either layout; or the same tensor was copied in the same way bef
 wider type and back without any computation in between. It does not report copies that another `view` needs,
 casts by autocast, or casts through a narrower type, which round.
 
+It also finds pointwise convolutions between transposes.
+
 ## Why is this slow
 
 A copy reads and writes the whole tensor. Elementwise operators, convolutions of images and
@@ -79,6 +81,50 @@ for images in loader:
 
 `mean = x.mean((2, 3))`, without the copy.
 
+## Example
+
+Convolutions that look at one place of a sequence at a time, between transposes, are linear layers. They are
+found where a linear layer was faster when both were tried beside the script:
+
+```python
+import torch
+from torch import nn
+
+class FeedForward(nn.Module):
+    def __init__(self, wide, hidden):
+        super().__init__()
+        self.first = nn.Conv1d(wide, hidden, kernel_size=1)
+        self.second = nn.Conv1d(hidden, wide, 1, bias=False)
+
+    def forward(self, x):
+        y = self.first(x.transpose(1, 2)).relu()
+        #^ cost step_ms=8 device_ms=8 forward_ms=8; tensor %8 shape=[512,128,1] parameter=true
+        #^ node aten.transpose.int args=[%9,1,2] shape=[32,128,64] function=FeedForward.forward
+        #^ node aten.convolution.default args=[%0,%8,None,[1],[0],[1],False,[0],1] shape=[32,512,64]
+        #^ node aten.relu.default args=[%1] shape=[32,512,64] function=FeedForward.forward
+        return self.second(y).transpose(1, 2)
+        #^ found; cost step_ms=9 device_ms=9 forward_ms=9; tensor %7 shape=[128,512,1] parameter=true
+        #^ node aten.convolution.default args=[%2,%7,None,[1],[0],[1],False,[0],1] shape=[32,128,64]
+        #^ node aten.transpose.int args=[%3,1,2] shape=[32,64,128] function=FeedForward.forward
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+class FeedForward(nn.Module):
+    def __init__(self, wide, hidden):
+        super().__init__()
+        self.first = nn.Linear(wide, hidden)
+        self.second = nn.Linear(hidden, wide, bias=False)
+
+    def forward(self, x):
+        y = self.first(x).relu()
+        return self.second(y)
+```
+
 ## Near misses
 
 What follows needs the copy:
@@ -113,7 +159,8 @@ for images in loader:
 Unsafe: kernels for another layout may round otherwise. The edit leaves out `.contiguous()` where everything
 that reads the copy takes any layout. The recorded step has to show that nothing writes into the memory that
 both would share, and that no `view` of yours works on what comes of it: it would raise an error. For other
-copies no edit is offered.
+copies no edit is offered. A linear layer's weight has one dimension less in a saved state than that of a
+convolution; scripts that load one get no edit.
 
 ## References
 
@@ -126,7 +173,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Together
+from warpline.model.change import Replace, Scale, Together
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, Node, whole_graph
 from warpline.rulekit.graph.copies import (
@@ -139,6 +186,7 @@ from warpline.rulekit.graph.copies import (
     needless,
 )
 from warpline.rulekit.graph.parts import Part, parts
+from warpline.rulekit.pointwise_convolutions import Pointwise, as_linear, pointwise_convolutions
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.without_copy import without_copies
 
@@ -174,6 +222,25 @@ class LayoutChurn(Rule):
             own = parts(context, graph, list(found))
             if context.matters(sum(part.step_ms for part in own)):
                 yield _draft(context, graph, found, own)
+        for one in pointwise_convolutions(context, graph):
+            yield _linear(context, graph, one)
+
+
+def _linear(context: Context, graph: Graph, one: Pointwise) -> Draft:
+    """Convolutions that a linear layer can be tried for."""
+    spent = sum(cost.step_ms for cost in one.costs)
+    places = tuple(cost.place for cost in one.costs)
+    hottest = max(one.costs, key=lambda cost: cost.step_ms)
+    return context.draft(
+        hottest.place,
+        "Pointwise convolutions between transposes take {spent} a step ({share}). `nn.Linear` computes the "
+        "same on the last dimension, and was faster here.",
+        context.spent("pointwise convolutions", spent),
+        cost_ms=spent,
+        change=Replace("pointwise", places, Scale(places)),
+        tried=True,
+        fixes=[partial(as_linear, context, graph, one)],
+    )
 
 
 def _by_function(graph: Graph) -> dict[tuple[str, str], dict[Node, str]]:

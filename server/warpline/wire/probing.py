@@ -20,7 +20,7 @@ KINDS = frozenset({
     "layer_norm", "rms_norm", "attention", "optimizer", "product", "padded", "narrower", "convolution", "cat",
     "gelu", "gelu_tanh", "silu", "mish", "hardswish", "sigmoid", "tanh", "softplus", "softmax", "leaky_relu",
     "elu", "log_softmax", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop", "lists",
-    "channels_last", "embedding", "recurrent", "topk", "windows", COMPILED,
+    "channels_last", "embedding", "recurrent", "topk", "windows", "pointwise", COMPILED,
 })  # fmt: skip
 #: Words for norms whose input is in half precision. ``CAST``: the norm casts it to float32 and back, and the
 #: replacement gets it as it is, with the gain cast to its type. ``WIDE``: the replacement computes in float32

@@ -89,6 +89,20 @@ def convolution(question: Question, device: str) -> Pair:
     return Pair(before, with_gradients(question, convolve, short), tolerance=lower)
 
 
+def pointwise(question: Question, device: str) -> Pair:
+    """A convolution of width 1 of (batch, channels, length), and a linear layer of (batch, length, channels)
+    with the same weight. Each gets the layout that it comes in."""
+    x, weight = (leaf(made(one, device), question) for one in question.tensors)
+    rows = leaf(x.detach().transpose(1, 2).contiguous().transpose(1, 2), question)
+
+    def layer(x: Any, w: Any) -> Any:
+        return F.linear(x.transpose(1, 2), w.squeeze(2)).transpose(1, 2)
+
+    return Pair(
+        with_gradients(question, F.conv1d, [x, weight]), with_gradients(question, layer, [rows, weight])
+    )
+
+
 def _tuned(work: Callable[[], Any], on: bool) -> Callable[[], Any]:
     def tuned() -> Any:
         torch.backends.cudnn.benchmark = on
@@ -122,5 +136,6 @@ KINDS: Dict[str, Callable[[Question, str], Pair]] = {
     "product": product,
     "padded": padded,
     "convolution": convolution,
+    "pointwise": pointwise,
     "narrower": narrower,
 }

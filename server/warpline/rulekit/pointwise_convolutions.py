@@ -1,0 +1,227 @@
+"""Convolutions of width 1 between transposes: linear layers that are given another layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph.graph import Graph, Node, Ref
+from warpline.rulekit.graph.pointwise import POINTWISE
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, is_method
+from warpline.wire.dataflow import CONVOLUTIONS
+
+_BETWEEN = POINTWISE | {"dropout", "native_dropout"}
+_TURNS = frozenset({"transpose", "permute", "mT"})
+#: Beside one of these, a line's time is not a convolution's alone.
+_PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::matmul")
+_SIZES = ("shape", "size", "view", "reshape", "unflatten", "flatten", "squeeze", "unsqueeze")
+#: What a layer without these is given: stride, padding, dilation and groups of a product.
+_PLAIN = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+_ORDER = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """The convolutions of one function, the transposes around them, and the lines of the first."""
+
+    convolutions: list[Node]
+    transposes: list[Node]
+    costs: list[LineCost]
+
+
+def pointwise_convolutions(context: Context, graph: Graph) -> Iterator[Pointwise]:
+    """The functions whose convolutions have width 1, and are given and give transposed tensors only."""
+    functions: dict[tuple[str, str], list[Node]] = {}
+    for node in graph.nodes:
+        site = graph.site(node)
+        if node.name in CONVOLUTIONS and site is not None:
+            functions.setdefault((site.file, site.function), []).append(node)
+    for nodes in functions.values():
+        if not all(_is_pointwise(graph, node) for node in nodes):
+            continue
+        transposes = _around(graph, nodes)
+        places = {place for node in nodes if (place := graph.place(node)) is not None}
+        costs = context.costs(sorted(places))
+        if transposes and not any(op.name in _PRODUCTS and op.outer for cost in costs for op in cost.ops):
+            yield Pointwise(nodes, transposes, costs)
+
+
+def _is_pointwise(graph: Graph, node: Node) -> bool:
+    """Whether it is a product of each place's channels with the weight."""
+    if len(node.arguments) < 9 or not isinstance(node.arguments[1], Ref):
+        return False
+    weight = graph.shape(node.arguments[1].value)
+    stride, padding, turned, groups = (node.arguments[at] for at in (3, 4, 6, 8))
+    return (
+        len(weight) == len(graph.shape(node.outputs[0])) == 3
+        and weight[2] == 1
+        and (stride, padding, turned, groups) == ((1,), (0,), False, 1)
+    )
+
+
+def _is_turn(graph: Graph, node: Node) -> bool:
+    """Whether it swaps the last two of three dimensions."""
+    if node.name not in _TURNS or len(graph.shape(node.outputs[0])) != 3:
+        return False
+    given = node.arguments[1] if node.name == "permute" else node.arguments[1:]
+    dims = [dim % 3 for dim in given if isinstance(dim, int)] if isinstance(given, tuple) else []
+    return node.name == "mT" or (dims == [0, 2, 1] if node.name == "permute" else sorted(dims) == [1, 2])
+
+
+def _around(graph: Graph, nodes: list[Node]) -> list[Node]:
+    """The transposes before and after ``nodes``; empty where anything else reads or makes what lies between,
+    but what computes with each number by itself."""
+    convolutions = set(nodes)
+    before = [graph.producer.get(node.inputs[0]) for node in nodes]
+    entries = {one for one in before if one is not None and _is_turn(graph, one)}
+    turned = {value for one in entries for value in one.outputs}
+    found = [*entries]
+    for node in graph.nodes:
+        read = [value for value in node.inputs if value in turned]
+        if not read or node.name == "detach" or node in entries:
+            continue
+        of_each = node.name in _BETWEEN and all(one in turned or graph.size(one) == 1 for one in node.inputs)
+        if of_each or (node in convolutions and read == [node.inputs[0]]):
+            turned.update(node.outputs)
+        elif _is_turn(graph, node):
+            found.append(node)
+        else:
+            return []
+    whole = all(node.inputs[0] in turned for node in nodes)
+    return found if whole and len(found) > len(entries) else []
+
+
+class _Left(cst.CSTTransformer):
+    """Leaves some calls of methods out, but for what they are called on."""
+
+    def __init__(self, calls: list[cst.Call]) -> None:
+        self.calls = calls
+
+    def leave_Call(  # LibCST's name
+        self, original_node: cst.Call, updated_node: cst.Call
+    ) -> cst.BaseExpression:
+        if any(original_node is one for one in self.calls) and isinstance(updated_node.func, cst.Attribute):
+            return updated_node.func.value
+        return updated_node
+
+
+def as_linear(context: Context, graph: Graph, found: Pointwise) -> Fix:
+    """Make linear layers of the convolutions, and leave the transposes out. Raises Refused where more of the
+    script is about their weights or sizes than can be followed."""
+    places = [graph.place(node) for node in (*found.convolutions, *found.transposes)]
+    files = {place[0] for place in places if place is not None}
+    lines = sorted({place[1] for place in places if place is not None})
+    if None in places or len(files) != 1:
+        raise Refused("the transposes are in another file")
+    if any(True for _ in context.calls("load_state_dict")):
+        raise Refused("weights that are loaded have the shape of a convolution's")
+    own = set(found.transposes)
+    others = [node for place in places if place is not None for node in graph.at(place)]
+    if any(node.name in _TURNS and node not in own for node in others):
+        raise Refused("other tensors are transposed on these lines")
+    source = context.source(*files)
+    statements = [source.statement_at(line) for line in lines]
+    functions = {source.enclosing(one, cst.FunctionDef) if one is not None else None for one in statements}
+    function = next(iter(functions))
+    owner = source.enclosing(function, cst.ClassDef) if function is not None else None
+    if len(functions) != 1 or function is None or owner is None:
+        raise Refused("the transposes are in another function")
+    if any(one.attr.value in _SIZES for one in source.nodes(cst.Attribute, within=function)):
+        raise Refused(f"`{function.name.value}` reads sizes, which would change places")
+    edits = Edits(source)
+    _turned_away(source, edits, function, {place[1] for place in map(graph.place, own) if place is not None})
+    used = [call for line in lines for call in source.calls(line) if source.inside(call, function)]
+    names = {
+        call.func.attr.value
+        for call in used
+        if isinstance(call.func, cst.Attribute) and source.code(call.func.value) == "self"
+    }
+    layers = {name: made for name in names if (made := _made(source, owner, name)) is not None}
+    weights = {node.inputs[1] for node in found.convolutions}
+    written = len({graph.place(node) for node in found.convolutions})
+    if not layers or len(layers) < written or len(weights) % len(layers):
+        raise Refused("its layers are not plain attributes")
+    for name, made in layers.items():
+        _refuse_other_uses(context, source, function, name)
+        _replaced(source, edits, made)
+    return edits.fix("Use nn.Linear, without the transposes", "unsafe")
+
+
+def _turned_away(source: Source, edits: Edits, function: cst.FunctionDef, lines: set[int]) -> None:
+    """Leave the transposes on these lines out. Raises Refused where one is no method's call."""
+    calls = [
+        call
+        for call in source.nodes(cst.Call, within=function)
+        if source.line(call) in lines and is_method(call, *_TURNS)
+    ]
+    functions = any(source.name(call.func).startswith("torch.") for call in calls)
+    if functions or {source.line(call) for call in calls} != lines:
+        raise Refused("the transposes are not written as methods")
+    for statement in dict.fromkeys(source.statement(call) for call in calls):
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        value = small.value if isinstance(small, (cst.Assign, cst.Return)) else None
+        if statement is None or value is None:
+            raise Refused("the transposes are not in plain statements")
+        new = value.visit(_Left(calls))
+        same = isinstance(small, cst.Assign) and len(small.targets) == 1
+        if same and isinstance(small, cst.Assign) and isinstance(new, cst.Name):
+            target = small.targets[0].target
+            if isinstance(target, cst.Name) and target.value == new.value:
+                edits.remove(statement)
+                continue
+        assert isinstance(new, cst.BaseExpression)
+        edits.replace(value, new)
+
+
+def _made(source: Source, owner: cst.ClassDef, name: str) -> cst.Call | None:
+    """The call of ``nn.Conv1d`` that the class gives this attribute, if it is one of width 1."""
+    given = source.assigned(f"self.{name}", within=owner)
+    made = given[0] if len(given) == 1 else None
+    return made if isinstance(made, cst.Call) and source.is_named(made.func, "torch.nn.Conv1d") else None
+
+
+def _refuse_other_uses(context: Context, source: Source, function: cst.FunctionDef, name: str) -> None:
+    """Raises Refused where an attribute of this name is more than assigned, and called in ``function``."""
+    for other in context.sources():
+        for one in other.nodes(cst.Attribute):
+            if one.attr.value != name:
+                continue
+            above = other.parent(one)
+            called = isinstance(above, cst.Call) and above.func is one and other.inside(one, function)
+            weighed = isinstance(above, cst.Attribute) and above.attr.value in ("weight", "bias")
+            filled = weighed and isinstance(above, cst.CSTNode) and isinstance(other.parent(above), cst.Arg)
+            if not (called or filled or isinstance(above, cst.AssignTarget)):
+                raise Refused(f"`{name}` is used elsewhere, too")
+
+
+def _replaced(source: Source, edits: Edits, made: cst.Call) -> None:
+    """``nn.Linear(…)`` for a convolution of width 1. Raises Refused for others, or other arguments."""
+    given: dict[str, cst.BaseExpression] = {}
+    for at, arg in enumerate(made.args):
+        if arg.star or (arg.keyword is None and at >= len(_ORDER)):
+            raise Refused("the convolution has other arguments")
+        given[arg.keyword.value if arg.keyword is not None else _ORDER[at]] = arg.value
+    if source.literal(given.get("kernel_size")) not in (1, (1,), [1]):
+        raise Refused("the convolution's width is not written as 1")
+    sizes = [given.get(name) for name in _ORDER[:2]]
+    rest = {name: one for name, one in given.items() if name not in _ORDER[:3]}
+    for name, plain in _PLAIN.items():
+        if name in rest and source.literal(rest.pop(name)) != plain:
+            raise Refused("the convolution has other arguments")
+    if None in sizes or rest.keys() - {"bias", "device", "dtype"}:
+        raise Refused("the convolution has other arguments")
+    words = [source.code(one) for one in sizes if one is not None]
+    words += [f"{name}={source.code(one)}" for name, one in rest.items()]
+    func = made.func
+    layer = (
+        f"{source.code(func.value)}.Linear"
+        if isinstance(func, cst.Attribute)
+        else edits.add_import("torch.nn.Linear", "from torch.nn import Linear")
+    )
+    edits.replace(made, f"{layer}({', '.join(words)})")
