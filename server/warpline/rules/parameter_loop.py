@@ -132,6 +132,7 @@ from warpline.model import costs
 from warpline.model.change import Change, FuseOptimizer, RemoveLaunches, Replace, Scale
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, Source, count
+from warpline.rulekit.at_once import read_at_once
 from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.foreach import over_lists
 from warpline.rulekit.graph import graph_around
@@ -196,7 +197,7 @@ class ParameterLoop(Rule):
                 cause=hottest.place,
                 cost_ms=spent,
                 change=_adam(own) if written_out else _over_lists(context, own),
-                fixes=[_ADAM if written_out else lists],
+                fixes=[_ADAM if written_out else lists, partial(read_at_once, context, hottest)],
             )
         yield from _in_frameworks(context, self.name)
 
