@@ -12,7 +12,7 @@ from warpline.diagnosis import diagnose
 from warpline.diagnosis.recompute import fixes
 from warpline.model.report import Finding
 from warpline.rulekit import Context, Refused
-from warpline.rulekit.frameworks import setting_fix
+from warpline.rulekit.frameworks import applies, setting_fix
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 from warpline.wire.frameworks import constructions
@@ -349,6 +349,35 @@ def test_every_framework_s_file_is_whole() -> None:
             assert setting.arguments or setting.undo or setting.instead or (setting.lines and setting.call)
             assert set(setting.where_known) < set(setting.arguments) | {""}
             assert setting.needs in ("", "bf16", "fp16")
+
+
+CONFIGURED = """\
+#> steps step_ms=20
+config = GPT2Config(n_layer=2{given})
+#^ site framework construction=transformers.PreTrainedConfig "parameters=['attn_implementation']" {kind}
+model = GPT2LMHeadModel(config)
+out = model(prompt)
+#^ cost step_ms=20 device_ms=20
+#^ inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=18 function=eager_attention_forward
+"""
+
+
+@pytest.mark.parametrize(("given", "offered"), [(', attn_implementation="eager"', True), ("", False)])
+def test_a_configuration_that_does_not_ask_for_eager_attention_is_left(given: str, offered: bool) -> None:
+    """The model may have no other attention than the one that it has by itself."""
+    example = read_example(CONFIGURED.replace("{given}", given).replace("{kind}", "type=GPT2Config"))
+    argument = Argument("attn_implementation", "eager", holder=Holder("call", FILE, 1, 52))
+    sites = tuple(
+        replace(one, arguments=(argument,) if offered else ()) for one in example.profile.facts.sites
+    )
+    profile = replace(example.profile, facts=replace(example.profile.facts, sites=sites))
+    context = Context(profile, texts(example))
+    (one,) = (one for one in constructions() if one.key == "transformers.PreTrainedConfig")
+    (setting,) = one.settings
+    assert applies(context, sites[0], setting) == offered
+    if offered:
+        fix = setting_fix(context, sites[0], one, setting)
+        assert 'attn_implementation="sdpa"' in apply(example.text, fix.edits)
 
 
 def test_every_setting_of_a_trainer_can_be_written() -> None:

@@ -101,6 +101,18 @@ def test_the_size_in_a_configuration_is_known_where_it_is_written(bench: Callabl
     assert line[found.holder.column - len("vocab_size=") :].startswith("vocab_size=100,")
 
 
+def test_what_a_dataclass_gives_a_configuration_is_changed_there(bench: Callable[[str], Bench]) -> None:
+    at = bench("configured")
+    text = at.edited("transformers.PreTrainedConfig", "hand-written-attention")
+    assert 'attn_implementation: str = "sdpa"' in text
+    assert at.effects()["operators"]["aten._softmax"] > 0
+    assert "aten._softmax" not in at.effects(text)["operators"]
+    hottest = max(at.profile.lines, key=lambda cost: cost.step_ms)
+    found = configured(Context(at.profile, lambda _: text), hottest.place, 99)
+    assert found is not None and found.holder is not None
+    assert text.splitlines()[found.holder.line - 1] == "    vocab_size: int = 99"
+
+
 def test_a_configuration_gets_another_size_than_the_library_s(bench: Callable[[str], Bench]) -> None:
     at = bench("accelerated")
     text = at.script.read_text().replace("vocab_size=100, ", "")

@@ -68,7 +68,8 @@ def _of(file: str, packages: tuple[str, ...]) -> bool:
 
 def applies(context: Context, site: Site, setting: Setting) -> bool:
     """Whether the conditions on values hold, without which the setting is not offered."""
-    values = facts_of(Framework, site).values or {}
+    values = {one.name: one.value for one in site.arguments if one.passed}
+    values.update(facts_of(Framework, site).values or {})
     if any(values.get(name) not in wanted for name, wanted in setting.only):
         return False
     if setting.frozen and not _adapts(context, setting.frozen):

@@ -135,9 +135,10 @@ _CONFIGURATIONS = tuple(
         "transformers.configuration_utils",
         name,
         ("transformers",),
-        (),
+        (replace(_FUSED, only=(("attn_implementation", ("eager",)),)),),
         method=method,
         called=("for_model", "from_pretrained"),
+        passed_on=(("attn_implementation", "attn_implementation"),),
         sizes=("vocab_size",),
         makes=("transformers.modeling_utils",),
     )
