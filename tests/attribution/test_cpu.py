@@ -82,6 +82,25 @@ def test_many_small_ops_pay_for_their_recording(tmp_path: Path) -> None:
     assert closed(profile) == approx(0.8)
 
 
+def test_between_the_ops_of_a_backward_pass_their_recording_is_paid_for_there(tmp_path: Path) -> None:
+    """100 us of slowdown for 100 ops. Those of the backward pass are the forward's line's, but the time
+    between them, which has what their records cost, is ``backward()``'s."""
+    run = cpu_run(tmp_path, 1000, timed_us=900)
+    run.line(0, 10)
+    for at in range(50):
+        run.op("aten::relu", 5 * at, 4, seq=at + 1)
+    run.line(500, 11)
+    for at in range(50):
+        node = "autograd::engine::evaluate_function: ReluBackward0"
+        run.op(node, 502 + 10 * at, 4, seq=at + 1, fwd=1)
+    profile = run.profile()
+    assert at_line(profile, 11).step_ms == pytest.approx(0.3 - 0.05, rel=0.02)
+    forward = at_line(profile, 10)
+    assert forward.idle_ms == pytest.approx(0.3 - 0.05, rel=0.02)
+    assert forward.device_ms == pytest.approx(0.4, rel=0.02)
+    assert closed(profile) == approx(0.9)
+
+
 def test_a_line_inside_the_loader_loads_for_all_of_its_host_time(tmp_path: Path) -> None:
     """However much of the profiler's cost is taken off: ``loader_ms`` is a part of ``cpu_ms``."""
     run = cpu_run(tmp_path, 1000, timed_us=800)

@@ -74,15 +74,19 @@ def less(seen: Floats, taken: NDArray[np.floating[Any]]) -> Floats:
 
 
 def _idle_cost(scene: Scene) -> Floats:
-    """Profiler overhead outside of operators, by line: that of line records and of outermost ops."""
-    records, host = scene.trace.records, scene.trace.host
+    """Profiler overhead outside of operators, by line: that of line records and of outermost ops. On a CPU
+    the main thread is at ``backward()`` between the operators of that pass, whatever lines those are of."""
+    records, host, main = scene.trace.records, scene.trace.host, scene.trace.main
     rows = np.flatnonzero(scene.begun(records.time_ns))
     at = scene.table.of_location[records.location[rows]]
     top = np.flatnonzero((host.parent < 0) & scene.begun(host.start_ns))
+    of_top = scene.placed.line[top]
+    if not scene.trace.on_gpu:
+        of_top = np.where(host.thread[top] == main, _main_line(scene, host.start_ns[top]), of_top)
     under = scene.under[scene.begun(scene.trace.inside.time_ns)]
     return (
         scene.by_line(at, np.full(len(at), scene.cost.per_line_ns))
-        + scene.by_line(scene.placed.line[top], np.full(len(top), scene.cost.per_op_ns))
+        + scene.by_line(of_top, np.full(len(top), scene.cost.per_op_ns))
         + scene.by_line(under, np.full(len(under), scene.cost.per_library_line_ns))
     )
 
@@ -159,9 +163,14 @@ def _on_cpu(scene: Scene) -> Account:
 
 def _host_line(scene: Scene, pieces: Pieces) -> Ints:
     """The line of the main thread when each piece begins, also for backward operators."""
+    return _main_line(scene, pieces.start_ns)
+
+
+def _main_line(scene: Scene, when: Ints) -> Ints:
+    """The line of the main thread at each of some times."""
     records, main = scene.trace.records, scene.trace.main
     first, last = records.first[main], records.first[main + 1]
-    at = nest.latest(records.time_ns[first:last], pieces.start_ns)
+    at = nest.latest(records.time_ns[first:last], when)
     location: Ints = take(records.location[first:last], at, missing=0)
     return scene.table.of_location[location]
 
