@@ -12,6 +12,7 @@ from tests.annotated import read_example, texts
 from warpline.model.change import KeptSamples
 from warpline.rulekit import Context, Draft, Rule
 from warpline.rules.loader_without_workers import LoaderWithoutWorkers
+from warpline.rules.loader_workers_restart import LoaderWorkersRestart
 from warpline.rules.too_few_loader_workers import TooFewLoaderWorkers
 from warpline.text.edits import apply
 from warpline.wire.births import Argument
@@ -256,3 +257,22 @@ def main():
 def test_a_loader_of_a_function(read: str, main: str, kept: bool) -> None:
     code = LATER.replace("{main}", main).replace("{read}", read)
     assert is_kept(found(_CALL, code=code)[0]) is kept
+
+
+RESTARTS = CODE.replace("in_main_ms=32", "in_main_ms=32 wait_ms=32 persistent_workers=false start_ms={start}")
+
+
+@pytest.mark.parametrize("start", [480, 160])
+def test_workers_that_restart_in_each_short_epoch(start: int) -> None:
+    """Where they stay, the rest of the wait stays, too; none of it where there are none."""
+    known = _KNOWN.replace("batches_per_epoch=150", "batches_per_epoch=5 epochs_started=4 starts_timed=2")
+    known = known.replace("sample_ms=0.5", "sample_ms=0.01")
+    call = "loader = DataLoader(data, batch_size=1920, num_workers=2)"
+    code = RESTARTS.replace("{start}", str(start))
+    draft, text = found(call, rule=LoaderWorkersRestart, workers=2, known=known, code=code)
+    assert draft is not None and draft.fixes[0].title == "Make all samples once"
+    assert draft.saving_ms == pytest.approx(31.8) and draft.change is None
+    assert "num_workers=0" in text
+    slow = known.replace("rows_ms=0.2", "rows_ms=31")
+    draft, text = found(call, rule=LoaderWorkersRestart, workers=2, known=slow, code=code)
+    assert "persistent_workers=True" in text

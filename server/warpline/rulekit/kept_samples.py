@@ -81,11 +81,13 @@ def made_once(
     kept: Kept,
     evidence: Mapping[str, Evidence] | None = None,
     *,
+    at: tuple[str, int] | None = None,
     unseen: bool = False,
 ) -> Draft:
-    """The finding with this edit; ``said``: its first sentence, over ``spent`` and ``share`` of ``wait``."""
+    """The finding with this edit, at the number of workers or ``at``; ``said``: its first sentence, over
+    ``spent`` and ``share`` of ``wait``."""
     return context.draft(
-        edit_site(context, site, "num_workers"),
+        at or edit_site(context, site, "num_workers"),
         said + kept.said,
         {**(evidence or {}), **context.spent("exposed wait", wait), **kept.evidence},
         cause=iterated_at(context, site),

@@ -118,7 +118,8 @@ for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use lo
 ## Fix safety
 
 Unsafe: workers keep their copy of the dataset and their random state between epochs. They do not see
-changes that the training process makes to the dataset between epochs.
+changes that the training process makes to the dataset between epochs. Nor do samples that are made once,
+where they are the same in each epoch (`loader-without-workers` says more).
 
 ## References
 
@@ -128,10 +129,12 @@ changes that the training process makes to the dataset between epochs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.kept_samples import kept_samples, made_once
 from warpline.rulekit.loaders import (
     begins_again,
     change_loader,
@@ -139,8 +142,10 @@ from warpline.rulekit.loaders import (
     iterated_at,
     setting,
     start_ms,
+    taking_ms,
     unpacked_at,
     waited_ms,
+    waits,
 )
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
@@ -171,21 +176,34 @@ class LoaderWorkersRestart(Rule):
 
 def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterator[Draft]:
     """Epochs began in the measured steps."""
-    wait, start = waited_ms(context, site), start_ms(context, site)
-    if start is not None:
-        wait = min(wait, start / batches)  # what steps wait besides is for slow workers
+    whole, start = waited_ms(context, site), start_ms(context, site)
+    wait = whole if start is None else min(whole, start / batches)  # else it is for slow workers
     if not context.matters(wait):
         return
-    # A bound: no simulation, as the captured steps seldom hold the beginning of an epoch.
+    said = (
+        _how(loader) + "The workers restart every {batches} batches ({started} times so far): each step "
+        "waits {spent} for batches on average ({share} of the step)."
+    )
+    evidence = {
+        "batches": count("batches per epoch", batches, "batches"),
+        "started": count("epochs started", loader.epochs_started or 0, "epochs"),
+    }
+    # Bounds: no simulation, as the captured steps seldom hold the beginning of an epoch.
+    workers = context.profile.facts.workers
+    kept = kept_samples(context, site, waits(context, site), whole) if workers is not None else None
+    if (
+        workers is not None
+        and kept is not None
+        and kept.left_ms <= whole - wait + taking_ms(workers.batch_ms)
+    ):
+        at = _place(context, site, loader)
+        draft = made_once(context, site, f"{said} ", whole, kept, evidence, at=at)
+        yield replace(draft, change=None)
+        return
     yield context.draft(
         _place(context, site, loader),
-        _how(loader) + "The workers restart every {batches} batches ({started} times so far): each step "
-        "waits {spent} for batches on average ({share} of the step)." + _advice(loader),
-        {
-            "batches": count("batches per epoch", batches, "batches"),
-            "started": count("epochs started", loader.epochs_started or 0, "epochs"),
-            **context.spent("exposed wait", wait),
-        },
+        said + _advice(loader),
+        {**evidence, **context.spent("exposed wait", wait)},
         cause=iterated_at(context, site),
         cost_ms=wait,
         fixes=[partial(_fix, context, site)],

@@ -258,7 +258,7 @@ class Session:
         if samples is not None:
             self.observers.facts["samples"] = samples
         self.notes += self.samples.notes()
-        if self._ends_next():
+        if self._ends_next() and self.control.request.probe_s > 0:
             samples_again.try_them(self.torch, self.observers.batches.loaders.values())
         results.write(self, stamps)
         ranks.writes_no_more(self.control)
