@@ -43,7 +43,7 @@ PARTS = {
     "stride": "[1]",
     "between": "aten.relu.default",
     "last": "self.second(y).transpose(1, 2)",
-    "more": "train(FeedForward(128, 512))",
+    "more": "train(FeedForward(128, 512), nn.Conv1d(1, 8, 3))",
 }
 
 
@@ -99,6 +99,8 @@ def test_other_convolutions_are_not_found(parts: dict[str, str]) -> None:
         {"more": "model.load_state_dict(torch.load('kept.pt'))"},
         {"more": "print(model.first.weight[:, :, 0])"},
         {"more": "convolved = model.first(images)"},
+        {"more": "for one in model.modules():\n    if isinstance(one, nn.Conv1d): fill(one)"},
+        {"more": "model.apply(lambda one: fill(one) if 'Conv' in type(one).__name__ else None)"},
         {"last": "torch.transpose(self.second(y), 1, 2)", "begin": "x = torch.transpose(x, 1, 2)"},
     ],
 )

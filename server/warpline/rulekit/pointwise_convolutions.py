@@ -147,6 +147,8 @@ def as_linear(context: Context, graph: Graph, found: Pointwise) -> Fix:
     written = len({graph.place(node) for node in found.convolutions})
     if not layers or len(layers) < written or len(weights) % len(layers):
         raise Refused("its layers are not plain attributes")
+    if any(map(_tells_convolutions_apart, context.sources())):
+        raise Refused("the script treats convolutions by their class, as for their first weights")
     for name, made in layers.items():
         _refuse_other_uses(context, source, function, name)
         _replaced(source, edits, made)
@@ -184,6 +186,19 @@ def _made(source: Source, owner: cst.ClassDef, name: str) -> cst.Call | None:
     given = source.assigned(f"self.{name}", within=owner)
     made = given[0] if len(given) == 1 else None
     return made if isinstance(made, cst.Call) and source.is_named(made.func, "torch.nn.Conv1d") else None
+
+
+def _tells_convolutions_apart(source: Source) -> bool:
+    """Whether a file names the class other than to make a layer, or may compare classes' names."""
+    if any("Conv" in str(source.literal(one)) for one in source.nodes(cst.SimpleString)):
+        return True
+    for one in source.nodes(cst.Name, cst.Attribute):
+        if source.is_named(one, "torch.nn.Conv1d", "torch.nn.modules.conv._ConvNd"):
+            above = source.parent(one)
+            called = isinstance(above, cst.Call) and above.func is one
+            if not called and not isinstance(above, (cst.ImportAlias, cst.Attribute)):
+                return True
+    return False
 
 
 def _refuse_other_uses(context: Context, source: Source, function: cst.FunctionDef, name: str) -> None:
