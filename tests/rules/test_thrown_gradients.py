@@ -29,8 +29,8 @@ def update(states, actions, targets):
     value = critic(states, chosen)
     #^ cost step_ms=9 device_ms=9 backward_ms=6; op aten::mm phase=backward count=2 device_ms=6
     #^ node aten.mm.default args=[%1,%21] shape=[32,1]
-    {loss}.backward({given})  #> pass roots=[%2] read=[%20] cleared=[%21] {more}
-    {step}  #> use second
+    {loss}.backward({given})  #> pass roots=[%2] read={read} cleared=[%21] {more}
+    {step}  #> use second; node aten.add_.Tensor args=[%20,%20] shape=[64,64]
 """
 MADE = (
     "of_critic = torch.optim.SGD(critic.parameters(), lr=0.1)  #> site optimizer as=first shapes=[[1,64,1]]"
@@ -40,7 +40,14 @@ OWN = 'p for group in of_actor.param_groups for p in group["params"]'
 
 def after(**parts: str) -> str | None:
     """The script with the edit; None where none is offered."""
-    known = {"made": MADE, "shapes": "[[1,64,64]]", "given": "", "more": "", "step": "of_actor.step()"}
+    known = {
+        "made": MADE,
+        "read": "[%20]",
+        "shapes": "[[1,64,64]]",
+        "given": "",
+        "more": "",
+        "step": "of_actor.step()",
+    }
     example = read_example(SCRIPT.format(**({"loss": "(-value).mean()"} | known | parts)))
     (draft,) = WastedGradient().find(Context(example.profile, texts(example)))
     assert draft.fixes or "requires_grad_(False)" in draft.message
@@ -55,6 +62,10 @@ def test_the_pass_is_for_what_the_optimizer_has() -> None:
 def test_a_scaler_steps() -> None:
     found = after(loss="scaler.scale(-value).mean()", step="scaler.step(of_actor)")
     assert f"scaler.scale(-value).mean().backward(inputs=[{OWN}])" in (found or "")
+
+
+def test_a_parameter_that_was_written_to_is_one() -> None:
+    assert f"inputs=[{OWN}]" in (after(read="[%20,%3]") or "")
 
 
 def test_parameters_that_got_no_gradient_may_be_frozen() -> None:

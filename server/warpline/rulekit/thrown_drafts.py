@@ -15,6 +15,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.graph import Node
+from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.graph.thrown import Thrown, Visits
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.optimizer_step import parameter_shapes
@@ -132,8 +133,10 @@ def _for_optimizer(context: Context, visits: Visits, thrown: Thrown) -> Fix:
     known = {one.backward.stack: one.parameters for one in visits.by_call}
     here = [one for one in visits.flow.passes if _place(visits, one) == _place(visits, thrown.backward)]
     found: dict[str, bool] = {}
+    storage = storages(visits.graph)
     for one in here:  # also those that a caller makes with another optimizer
-        shapes = Counter(map(visits.graph.shape, one.read))
+        # A parameter that an optimizer wrote to is another value of the same storage.
+        shapes = Counter(map(visits.graph.shape, set(map(storage, one.read))))
         taking = [own for own in context.sites("optimizer") if shapes <= Counter(parameter_shapes([own]))]
         uses = [(own, line) for own in taking for file, line in own.uses if file == source.path]
         named = {name: own for own, line in uses if (name := _stepped(source, call, line))}
