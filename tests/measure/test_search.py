@@ -8,18 +8,21 @@ from __future__ import annotations
 import math
 import random
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from warpline.measure.budget import Budget
 from warpline.measure.candidate import Candidate
 from warpline.measure.ledger import Ledger
 from warpline.measure.numbers import Numbers
+from warpline.measure.pairs import Pairs
 from warpline.measure.proposals import Proposal
 from warpline.measure.search import Search
-from warpline.measure.timed import Timed
+from warpline.measure.timed import Processes, Timed
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import Attributed, Finding, SourceLine, Steps, Unattributed
@@ -269,3 +272,11 @@ def test_the_proof_has_its_share_of_the_budget(tmp_path: Path, costly: Costly) -
     assert best is not None
     assert best.candidate.fixes == ("loader",)
     assert best.rounds >= 2
+
+
+def test_slow_steps_leave_room_for_a_proof() -> None:
+    """Of five fixes, as many as fit into a third of what is left are tried first."""
+    several = [Pairs(Candidate((str(number),), "a fix")) for number in range(5)]
+    for slices_s, count in ((0.0, 5), (14.0, 2)):
+        assert Budget(160.0, time.monotonic(), 4, slices_s).fitting(several, []) == count
+    assert Processes(140.0).slices_s == pytest.approx(14.0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.annotated import FILE, read_example, texts
 from warpline.model.change import ABOUT, CompiledCalls, Replace, Together
+from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft
 from warpline.rules.launch_bound import LaunchBound
+from warpline.wire.dataflow import Dataflow, Frame
 
 CODE = """\
 #> steps step_ms=60 device_busy_percent=30
@@ -35,21 +38,73 @@ FUNCTIONS = {2: "scaled", 5: "update", 6: "update", 10: "Net.forward"}
 CALLS = {5: "scaled", 10: "scaled", 14: "Net.forward", 16: "update"}
 
 
-def test_what_an_average_of_weights_launches_is_not_compiled() -> None:
-    example = read_example(CODE)
-    lines = tuple(
+def _calling(
+    lines: Sequence[LineCost], functions: dict[int, str], calls: dict[int, str]
+) -> tuple[LineCost, ...]:
+    return tuple(
         replace(
             cost,
-            function=FUNCTIONS.get(cost.line, "<module>"),
-            called=((FILE, CALLS[cost.line]),) if cost.line in CALLS else (),
+            function=functions.get(cost.line, "<module>"),
+            called=((FILE, calls[cost.line]),) if cost.line in calls else (),
         )
-        for cost in example.profile.lines
+        for cost in lines
     )
+
+
+def test_what_an_average_of_weights_launches_is_not_compiled() -> None:
+    example = read_example(CODE)
+    lines = _calling(example.profile.lines, FUNCTIONS, CALLS)
     assert {cost.line for cost in lines} == {*FUNCTIONS, *CALLS, 15}
     (draft,) = LaunchBound().find(Context(replace(example.profile, lines=lines), texts(example)))
     # The function that the model calls as well is compiled with it.
     assert draft.cost_ms == pytest.approx(5 + 15 + 8)
     assert draft.fixes[0].title == "Compile the model"
+
+
+#: A model whose last function reads a number ("0" is a value, "1" what is computed of it).
+READS = """\
+#> steps step_ms=60 device_busy_percent=30
+class Net(nn.Module):
+    def forward(self, x):
+        return self.scaled(x)  #> cost step_ms=18 device_ms=3 idle_ms=15 launches=600 calls=1
+
+    def scaled(self, x):
+        return x if x.max() > 1 else -x  #> cost step_ms=18 device_ms=3 idle_ms=15 launches=600 calls=1
+
+model = Net().cuda()
+for x in batches:
+    loss = model(x).mean()  #> cost calls=1
+    loss.backward()  #> cost step_ms=10 device_ms=2 idle_ms=8 launches=300 calls=1
+"""
+
+
+@pytest.mark.parametrize(("made", "ungraphed", "calls"), [((1,), (), 1.0), ((), (), 3.0), ((), (0,), 2.0)])
+def test_each_read_within_cuts_what_is_compiled(
+    made: tuple[int, ...], ungraphed: tuple[int, ...], calls: float
+) -> None:
+    """By the functions of the model that are running then, two here: half a call each without autograd."""
+    example = read_example(READS)
+    functions = {3: "Net.forward", 6: "Net.scaled"}
+    lines = _calling(example.profile.lines, functions, {3: "Net.scaled", 10: "Net.forward"})
+    flow = Dataflow(
+        missing="",
+        names=("aten._local_scalar_dense.default",),
+        name=(0,),
+        site=(-1,),
+        arguments=(["%0"],),
+        outputs=(made,),
+        frames=(Frame(FILE, 10, "<module>"), *(Frame(FILE, *one) for one in functions.items())),
+        stacks=((-1, 0), (0, 1), (1, 2)),
+        stack=(2,),
+        ungraphed=ungraphed,
+    )
+    facts = replace(example.profile.facts, dataflow=flow)
+    profile = replace(example.profile, facts=facts, lines=lines)
+    (draft,) = LaunchBound().find(Context(profile, texts(example)))
+    assert isinstance(draft.change, Replace)
+    assert isinstance(draft.change.otherwise, Together)
+    (compiled,) = (one for one in draft.change.otherwise.changes if isinstance(one, CompiledCalls))
+    assert compiled.calls == calls
 
 
 def test_a_library_that_selects_rows_is_no_loop_of_the_user_s() -> None:

@@ -10,7 +10,7 @@ from warpline.measure.attempt import Attempt
 from warpline.measure.pairs import Pairs
 from warpline.measure.timed import SIDE_BY_SIDE
 
-#: Assumed time of a process, before one was timed.
+#: Assumed time of a process until its first slice, before one was timed.
 GUESS_S = 5.0
 #: The same for a process that compiles its model: tens of seconds for a transformer.
 COMPILES_S = 40.0
@@ -22,11 +22,13 @@ FIRST = 1 / 3
 
 @dataclass(slots=True)
 class Budget:
-    """A budget of ``seconds`` from ``began`` on. A proof takes ``rounds`` rounds."""
+    """A budget of ``seconds`` from ``began`` on. A proof takes ``rounds`` rounds; the slices of a pair take
+    about ``slices_s``."""
 
     seconds: float
     began: float
     rounds: int
+    slices_s: float = 0.0
     start_s: float = 0.0  # time per round to start processes in parallel, in addition to their own time
     plain_s: float = 0.0
     usual_s: float = 0.0  # longest time of a changed process that neither failed nor compiled
@@ -66,7 +68,7 @@ class Budget:
     def allows(self, several: Sequence[Pairs], tried: Sequence[Attempt]) -> bool:
         """Whether a round of ``several`` fits, and then the proof of the best one."""
         if not self.plain_s:
-            guess = GUESS_S + sum(COMPILES_S if pairs.candidate.compiles else GUESS_S for pairs in several)
+            guess = GUESS_S + sum(self._guess_s(pairs) for pairs in several)
             return guess <= FIRST * self.left_s
         best = max(tried, key=lambda attempt: attempt.speedup, default=None)
         proof = self._round_s([best.pairs] if best is not None else several[:1])
@@ -82,5 +84,5 @@ class Budget:
         return self.start_s * share + self.plain_s + own
 
     def _guess_s(self, pairs: Pairs) -> float:
-        usual = self.usual_s or GUESS_S
+        usual = self.usual_s or GUESS_S + self.slices_s
         return max(COMPILES_S, usual) if pairs.candidate.compiles else usual

@@ -66,7 +66,8 @@ class Search:
     budget: Budget = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.budget_s, self.began, PROOF.first)
+        slices_s = self.timer.slices_s if isinstance(self.timer, timed.Processes) else 0.0
+        self.budget = Budget(self.budget_s, self.began, PROOF.first, slices_s)
 
     def run(self, proposals: Sequence[Proposal]) -> tuple[list[Outcome], Outcome | None]:
         """``(everything tried, the best proven set)``; a proof replaces the trial of its set."""

@@ -86,6 +86,7 @@ class Processes:
         self._patience_s = PATIENCE_S
         self._steps = window_steps(step_ms * 1e6, epoch_steps) if step_ms else None
         self._windows: Windows | None = None  # for a script with no more steps than the warm-up takes
+        self._step_s = (step_ms or 0.0) / 1000
         self._timed = step_ms is not None
         self._alone = not turn.possible()  # no two may be alive at once, or the script has too few steps
         self._ahead = True  # processes may be started before the earlier ones were timed
@@ -190,6 +191,12 @@ class Processes:
     def slices(self) -> int:
         """Number of slices of ``slice_steps`` steps that each of two processes runs."""
         return self._sliced_steps // (self.slice_steps or 1)
+
+    @property
+    def slices_s(self) -> float:
+        """Seconds that the slices of a pair take if both have the steps of the profile, the step at the
+        beginning of each slice included; 0 if that is unknown."""
+        return 2 * self.slices * ((self.slice_steps or 0) + 1) * self._step_s
 
     def one_at_a_time(self) -> None:
         """Start each process only after the previous one has ended, from now on: two cannot be alive at

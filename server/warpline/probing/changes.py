@@ -107,13 +107,15 @@ def _of_whole_calls(
 ) -> float:
     """The share ``host`` of a trial of a part, for whole calls: what a call costs beside its launches
     (guards, the runtime around the graph) is paid once for all parts. The same part replayed as a CUDA graph,
-    where that was tried as well, launches nothing: what it costs the host is that, or more.
+    where that was tried as well, launches nothing. Its call costs more than one that launches, by the figures
+    of both.
     """
     tried = {bool(weight): answers[one] for one, weight in asked if one in answers}
     own, replayed = tried.get(True), tried.get(False)
     if own is None or own.before is None or replayed is None or replayed.after is None:
         return host
-    once = min(host, replayed.after.host_ns / own.before.host_ns)
+    call = compiled.call_share(asked[0][0])
+    once = min(host, call * replayed.after.host_ns / own.before.host_ns)
     return host - once + once / compiled.parts(profile, change)
 
 

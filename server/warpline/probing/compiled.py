@@ -11,7 +11,7 @@ from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.parts import base_of, called_at, name_of, part_of, shape_of
 from warpline.wire.dataflow import Dataflow
-from warpline.wire.probing import Question, Tensor
+from warpline.wire.probing import Question, Tensor, part_from_json
 
 #: Operators that are compiled for a trial: of more, those in the middle stand for all.
 MOST_OPERATORS = int(figures.bound("operators-compiled"))
@@ -52,6 +52,14 @@ def parts(profile: Profile, change: Replace) -> float:
     """The operators of one call, divided by those of its trial; 1 where all of them were tried."""
     rows, tried = _rows(profile.facts.dataflow, change)
     return max(1.0, len(rows) / _calls(change) / len(tried)) if tried else 1.0
+
+
+def call_share(question: Question) -> float:
+    """What a call of the question's code costs the host beside its launches, as a share of what the call
+    costs where it is replayed as a CUDA graph."""
+    parameters = len(part_from_json(json.loads(question.options[0])).leaves)
+    replayed = figures.value("graph-call") + parameters * figures.value("graph-parameter")
+    return min(1.0, figures.value("compiled-call") / replayed)
 
 
 def untried_s(profile: Profile, change: Replace) -> float:

@@ -319,6 +319,7 @@ from warpline.rulekit.own_launches import model_uncompilable, uncompilable
 from warpline.rulekit.replaying import regions_overwritten
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
+from warpline.wire.dataflow import Dataflow
 from warpline.wire.probing import COMPILED
 from warpline.wire.run import Site
 from warpline.wire.sites import Compile, Module, facts_of
@@ -405,8 +406,10 @@ class LaunchBound(Rule):
             Spent((), making_ms) if compiled is not None else uniform(context, _model(context, step) - beside)
         )
         constants = made_on_device(made) if context.matters(made.total) else ()
+        flow = profile.facts.dataflow
+        pieces = _pieces(flow, aim.inside or frozenset(places))
         change, graphs = _changes(
-            places, len(profile.facts.dataflow.parameters), constants, None if compiled is not None else aim
+            places, len(flow.parameters), constants, None if compiled is not None else aim, pieces
         )
         yield context.draft(
             place,
@@ -442,13 +445,36 @@ def _replayable(context: Context) -> bool:
     return context.profile.facts.flags.grad_enabled_in_step is False and context.on_gpu and not waits
 
 
+def _pieces(flow: Dataflow, places: frozenset[tuple[str, int]]) -> float:
+    """Calls of compiled code that reads of numbers add in a step where ``places`` are compiled.
+
+    A read cuts what is compiled there. Each function that is running at that moment goes on in code of its
+    own, which is called on its own. Calls count for the forward and the backward pass: half of one where
+    autograd is switched off.
+    """
+    ungraphed, found = set(flow.ungraphed), 0.0
+    for row, stack in enumerate(flow.stack):
+        running = 0
+        while not flow.outputs[row] and stack >= 0:
+            stack, frame = flow.stacks[stack]
+            running += (flow.frames[frame].file, flow.frames[frame].line) in places
+        # The outermost one calls what is compiled.
+        found += max(0, running - 1) * (0.5 if row in ungraphed else 1.0)
+    return found
+
+
 def _changes(
-    places: tuple[tuple[str, int], ...], parameters: int, constants: Sequence[Change], aim: Target | None
+    places: tuple[tuple[str, int], ...],
+    parameters: int,
+    constants: Sequence[Change],
+    aim: Target | None,
+    pieces: float,
 ) -> tuple[Change, Change | None]:
     """What the fixes change: the first, and the second where there is one. ``aim``: what is compiled; None:
-    compiled code becomes CUDA graphs. ``constants``: what is made on the device then."""
+    compiled code becomes CUDA graphs. ``constants``: what is made on the device then. ``pieces``: calls in
+    addition to those of ``aim``."""
     runs = aim.calls if aim is not None else 1.0
-    calls, replays = (CompiledCalls(places, runs, parameters, graphs) for graphs in (False, True))
+    calls, replays = (CompiledCalls(places, runs + pieces, parameters, graphs) for graphs in (False, True))
     one_launch = RemoveLaunches(places, fuse=False)
     if aim is None:
         return Together((one_launch, replays)), None
