@@ -40,16 +40,16 @@ class Data:
         return self.make(row)
 
 
-def facts(dataset: Any, **given: Any) -> dict[str, Any]:
+def facts(dataset: Any, before: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
     """What the trial of a loader that the steps wait for adds to its facts."""
     loader = DataLoader(dataset, **{"batch_size": 10, "shuffle": True, **given})
-    told: dict[str, Any] = {"wait_ms": 3.0}
+    known = {} if isinstance(dataset, IterableDataset) else {"dataset_length": len(dataset)}
+    told: dict[str, Any] = {"wait_ms": 3.0, **known, **(before or {})}
     spent: Any = SimpleNamespace(entry=("loader", None, lambda: loader, told, set(), None))
     state = torch.get_rng_state()
     try_them(torch, [spent])
     assert torch.equal(state, torch.get_rng_state())  # the child's draws are its own
-    del told["wait_ms"]
-    return told
+    return {name: told[name] for name in told if name not in ("wait_ms", "dataset_length")}
 
 
 def image(row: int) -> torch.Tensor:
@@ -77,6 +77,11 @@ def test_the_names_of_what_a_subset_is_of() -> None:
     found = facts(Subset(Data(lambda row: (image(row), row)), range(50)))  # type: ignore[arg-type]
     assert found["sample_form"] == "list"
     assert found["dataset_names"] == ["dataset", "indices", "make", "state"]
+
+
+def test_a_list_of_samples() -> None:
+    found = facts([(image(row), row) for row in range(COUNT)])
+    assert (found["sample_form"], found["dataset_names"]) == ("list", [])
 
 
 def flipped(row: int) -> torch.Tensor:
@@ -121,6 +126,20 @@ def test_samples_that_cannot_be_kept(make: Any) -> None:
     SEEN.clear()
     assert facts(Data(make)) == {}
     assert not SEEN
+
+
+class Batches(Data):
+    def __getitems__(self, rows: list[int]) -> Any:
+        return [self.make(-row) for row in rows]
+
+
+def test_a_dataset_that_grows_makes_batches_or_has_a_network_that_is_trained() -> None:
+    assert facts(Data(image), before={"dataset_length": COUNT - 1}) == {}
+    assert facts(Batches(image)) == {}
+    network = torch.nn.Linear(3, 3)
+    assert facts(Data(image, network)) == {}
+    assert facts(Subset(Data(image, network), range(50))) == {}  # type: ignore[arg-type]
+    assert facts(Data(image, network.requires_grad_(False)))["sample_form"] == "tensor"
 
 
 class Stream(IterableDataset):  # type: ignore[type-arg]

@@ -14,7 +14,7 @@ import select
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from statistics import median
 from time import monotonic, perf_counter
@@ -34,8 +34,9 @@ LOADERS, SAMPLES, ROUNDS = 2, 32, 3
 FEWEST, ROUND_S = 8, 0.5
 #: How long a child may take in all.
 LIMIT_S = 5.0
-#: Samples that take less than this part of the first time when they are got again were kept by the dataset.
-KEPT = 0.5
+#: Samples that take less than this part of the first time when they are got again were kept by the dataset;
+#: not those that take less than ``QUICK_S`` anyway, as of a list.
+KEPT, QUICK_S = 0.5, 1e-5
 #: The part of the free memory that all samples may take. While they are made they take it twice.
 MEMORY_SHARE = 0.1
 #: Batches of rows that are timed, from a table of at most so many bytes.
@@ -50,7 +51,8 @@ def try_them(torch: ModuleType, loaders: Iterable[Spent]) -> None:
     for spent in sorted(waited, key=lambda spent: -spent.entry[3]["wait_ms"])[:LOADERS]:
         with suppress(Exception):
             loader = spent.entry[2]()
-            if loader is not None and _can_be_kept(torch, loader):
+            length = spent.entry[3].get("dataset_length")  # as the loader was made
+            if loader is not None and length == len(loader.dataset) and _can_be_kept(torch, loader):
                 spent.entry[3].update(_answer(torch, loader))
 
 
@@ -65,7 +67,28 @@ def _can_be_kept(torch: ModuleType, loader: Any) -> bool:
         and loader.batch_size is not None
         and len(loader.dataset) > loader.batch_size
         and type(loader.dataset) is not range
+        and not any(_is_more(torch, dataset) for dataset in _within(torch, loader.dataset))
     )
+
+
+def _within(torch: ModuleType, dataset: Any) -> Iterator[Any]:
+    """The dataset, and what it is a Subset of."""
+    while isinstance(dataset, torch.utils.data.Subset):
+        yield dataset
+        dataset = dataset.dataset
+    yield dataset
+
+
+def _state(dataset: Any) -> dict[str, Any]:
+    return getattr(dataset, "__dict__", {})  # a list has none
+
+
+def _is_more(torch: ModuleType, dataset: Any) -> bool:
+    """Whether a dataset makes batches itself, or may make samples with a network that is trained."""
+    if hasattr(dataset, "__getitems__") and not isinstance(dataset, torch.utils.data.Subset):
+        return True
+    networks = [one for one in _state(dataset).values() if isinstance(one, torch.nn.Module)]
+    return any(weight.requires_grad for one in networks for weight in one.parameters())
 
 
 def _answer(torch: ModuleType, loader: Any) -> dict[str, Any]:
@@ -98,11 +121,7 @@ def _answer(torch: ModuleType, loader: Any) -> dict[str, Any]:
 
 
 def _names(torch: ModuleType, dataset: Any) -> list[str]:
-    found: dict[str, None] = {}
-    while dataset is not None:
-        found.update(dict.fromkeys(getattr(dataset, "__dict__", ())))
-        dataset = dataset.dataset if isinstance(dataset, torch.utils.data.Subset) else None
-    return list(found)
+    return list(dict.fromkeys(name for one in _within(torch, dataset) for name in _state(one)))
 
 
 def _tried(torch: ModuleType, loader: Any) -> dict[str, Any]:
@@ -132,7 +151,8 @@ def _tried(torch: ModuleType, loader: Any) -> dict[str, Any]:
         took.append(median(times))
     size = sum(part.numel() * part.element_size() for part in parts) // len(rows)
     free = free_bytes()
-    if min(took[1:]) < KEPT * took[0] or free is None or size * len(dataset) > MEMORY_SHARE * free:
+    kept = took[0] > QUICK_S and min(took[1:]) < KEPT * took[0]
+    if kept or free is None or size * len(dataset) > MEMORY_SHARE * free:
         return {}
     return {
         "sample_form": form,
