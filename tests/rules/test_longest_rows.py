@@ -148,6 +148,19 @@ def test_a_table_that_is_cut_to_the_rows_has_any_length() -> None:
     assert after(**parts, more="x = x + self.place[:LIMIT]") is None
 
 
+@pytest.mark.parametrize(
+    ("more", "offered"),
+    [
+        ("x = x + self.pe[:, : x.size(1)]", True),
+        ("pe = self.pe[:, : x.size(1)]\n        x = x + pe", True),
+        ("pe = self.pe\n        x = x + pe", False),
+        ("x = x + self.pe[:, :LIMIT]", False),
+    ],
+)
+def test_a_slice_of_all_of_a_table_is_no_operator(more: str, offered: bool) -> None:
+    assert bool(after(place=256, op="add", more=more)) is offered
+
+
 @pytest.mark.parametrize(("shape", "each"), [("[8192,256]", True), ("[2048,256]", False)])
 def test_a_layer_may_have_as_many_features_as_a_row_has_entries(shape: str, each: bool) -> None:
     """A product over positions has less rows than the batch has positions."""

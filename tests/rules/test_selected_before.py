@@ -87,6 +87,7 @@ WIDE = "where.unsqueeze(-1).expand(-1, -1, scores.size(-1))"
             "scores = self.head(x)\nx = scores.unflatten(1, (2, 3))[:, :, 1]\nreturn x",
             "scores = self.head(x.unflatten(1, (2, 3))[:, :, 1])",
         ),
+        ("scores = self.head(x)\nreturn scores[:, -1, :]", "scores = self.head(x[:, -1, :])"),
         ("scores = self.head(x)\nreturn scores[self.rows, self.last]", "self.head(x[self.rows, self.last])"),
         ("scores = self.head(x)\nreturn scores.select(1, -1)", "scores = self.head(x.select(1, -1))"),
         (
@@ -136,6 +137,7 @@ def test_layers_of_each_position_in_a_row(tmp_path: Path) -> None:
         "scores = self.head(x)\nlast = where[0, 1]\nreturn scores[:, last]",
         "scores = self.head(x)\nif len(x):\n    return scores[:, -1]",
         "scores = self.head(x)\nreturn scores[..., -1, :]",
+        "scores = self.head(x)\nreturn scores[:, -1, :9]",
         "scores = self.head(x)\nscores = scores[:, 2:]\nreturn scores[:, -1:]",  # the second one as well
         "scores = self.head(x)\nreturn scores.view(-1, 40)[::6]",
         "return self.other(x)[:, -1]",

@@ -199,6 +199,9 @@ def _chain(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, co
 def _indexed(source: Source, graph: Graph, part: cst.Subscript, rank: int, columns: int) -> int | None:
     """How many dimensions are left of ``part``, which leaves the last one; None where it may not."""
     indices = [one.slice for one in part.slice]
+    last = indices[-1]
+    if len(indices) == rank and isinstance(last, cst.Slice) and last.lower is last.upper is last.step is None:
+        indices.pop()  # all features
     if len(indices) >= rank:
         return None
     numbers = [source.literal(one.value) for one in indices if isinstance(one, cst.Index)]

@@ -99,7 +99,8 @@ def _is_counted_on(context: Context, graph: Graph, function: cst.FunctionDef, fo
             fixed.update(node.outputs)
         elif node.name not in _LOOKUPS and not (graph.is_in_place(node) and inputs[0] in fixed):
             whole = [one for one in inputs if one in fixed and (place, one) not in cut]
-            if any(columns in graph.shape(one) for one in whole) and not _is_layer(graph, node, fixed, found):
+            table = any(columns in graph.shape(one) for one in whole)
+            if table and not (_is_layer(graph, node, fixed, found) or _is_cut(context, place, columns)):
                 return True
         numbers = [n for one in node.arguments for n in (one if isinstance(one, (list, tuple)) else [one])]
         if place is None or not any(type(n) is int and n == columns for n in numbers):
@@ -115,6 +116,21 @@ def _is_counted_on(context: Context, graph: Graph, function: cst.FunctionDef, fo
         if around is None or any(is_fixed(context, source, around, size, columns) for size in sizes):
             return True
     return False
+
+
+def _is_cut(context: Context, place: tuple[str, int] | None, columns: int) -> bool:
+    """Whether the line, or what gives its names their values, slices up to a size that the rows give: torch
+    makes no operator of ``table[:, :size]`` that takes all of it."""
+    source = context.source(place[0] if place is not None else "")
+    here = source.statement_at(place[1]) if place is not None else None
+    function = source.enclosing(here, cst.FunctionDef) if here is not None else None
+    if here is None or function is None:
+        return False
+    names = {one.value for one in source.nodes(cst.Name, within=here)}
+    parts = [here, *(value for name in names for value in source.assigned(name, within=function))]
+    ends = [one.upper for part in parts for one in source.nodes(cst.Slice, within=part)]
+    sizes = [one for one in ends if one is not None]
+    return bool(sizes) and not any(is_fixed(context, source, function, one, columns) for one in sizes)
 
 
 def _is_layer(graph: Graph, node: Node, fixed: set[int], found: Padding) -> bool:
