@@ -149,3 +149,36 @@ def test_weights_of_the_shape_of_trained_ones_are_not_told_apart() -> None:
 
 def test_half_of_the_products_is_for_the_input_if_there_are_as_many_rows() -> None:
     assert adapted((64, 256), rows=64) == [(1, (4 + 5) / 2 + 1)]
+
+
+NEW_LAYER = """\
+#> flags grad_enabled_in_step=true
+class Block:
+    def {name}(self, x):
+        out = nn.Linear(1024, 1024)(x)
+        #^ cost step_ms=20 device_ms=20 forward_ms=20
+        #^ op aten::uniform_ device_ms=12 count=1; op aten::addmm device_ms=8 count=1
+        #^ node aten.empty.memory_format args=[[1024,1024]] shape=[1024,1024] function=Block.{name}
+        #^ node aten.uniform_.default args=[%0,-0.03,0.03] shape=[1024,1024] function=Block.{name}
+        #^ node aten.mm.default args=[%9,%1] shape=[32,1024] function=Block.{name}
+        return out.relu()  #> cost step_ms=30 device_ms=30
+"""
+
+
+def new_layers(name: str, unheld: tuple[int, ...]) -> list[tuple[int, str]]:
+    example = read_example(NEW_LAYER.format(name=name))
+    facts = example.profile.facts
+    flow = replace(facts.dataflow, parameters=unheld, unheld=unheld)
+    profile = replace(example.profile, facts=replace(facts, dataflow=flow))
+    drafts = WastedGradient().find(Context(profile, texts(example)))
+    return [(draft.line, draft.message) for draft in drafts]
+
+
+def test_a_layer_that_a_forward_pass_makes_is_told_where_it_is_made() -> None:
+    ((line, message),) = new_layers("forward", (1,))
+    assert line == 3 and "`__init__`" in message
+
+
+def test_parameters_from_before_and_of_an_attack_are_another_matter() -> None:
+    assert not any("made again" in message for _, message in new_layers("forward", (1, 9)))
+    assert not any("made again" in message for _, message in new_layers("attack", (1,)))

@@ -10,13 +10,15 @@ import libcst as cst
 from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit.calling import below, model_born, part_called
+from warpline.rulekit.calling import below, is_forward, model_born, part_called
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
-from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph import graph_of, whole_graph
+from warpline.rulekit.graph.graph import Node
+from warpline.rulekit.graph.parts import parts
 from warpline.rulekit.graph.unheld import calls_of_unheld, of_unheld
 from warpline.rulekit.message import count
-from warpline.rulekit.saving import Spent
+from warpline.rulekit.saving import Spent, leaving
 from warpline.rulekit.ungraphed import without_graph
 from warpline.rulekit.unheld import frozen_ms, frozen_weights, trained_later, unheld_at
 from warpline.syntax.edits import Edits, Refused
@@ -86,6 +88,9 @@ def _around(context: Context) -> Iterator[Draft]:
 
 def frozen(context: Context) -> Iterator[Draft]:
     """Weights that no optimizer has, between parts that are trained: adapters leave them as they are."""
+    if _made_again(context):
+        yield from _of_new_layers(context)
+        return
     weights = {} if context.profile.facts.dataflow.around else frozen_weights(context)
     spent = Spent(context.profile.lines if weights else (), frozen_ms(context))
     total = spent.total
@@ -109,6 +114,40 @@ def frozen(context: Context) -> Iterator[Draft]:
         fixes=[partial(_without_gradients, context, untrained)]
         if untrained
         else [f"{_BY_HAND}, as on the whole model before adapters are added"],
+    )
+
+
+def _made_again(context: Context) -> list[Node]:
+    """The operators that make parameters in forward passes of the recorded step; empty where any that no
+    optimizer has was there before, or is made elsewhere, as what an attack changes."""
+    graph = whole_graph(context.profile.facts.dataflow)
+    if graph is None:
+        return []
+    made = [graph.producer.get(value) for value in graph.flow.unheld]
+    sites = [graph.site(node) if node is not None else None for node in made]
+    if not all(site is not None and is_forward((site.file, site.function)) for site in sites):
+        return []
+    return [node for node in made if node is not None]
+
+
+def _of_new_layers(context: Context) -> Iterator[Draft]:
+    """Layers that a forward pass makes and forgets: what is computed of random numbers is never trained."""
+    graph, nodes = whole_graph(context.profile.facts.dataflow), _made_again(context)
+    own = parts(context, graph, nodes) if graph is not None else []
+    spent = sum(part.step_ms for part in own)
+    if not own or not context.matters(spent):
+        return
+    yield context.draft(
+        max(own, key=lambda part: part.step_ms).place,
+        "A layer is made again in each step: {weights} parameters get new numbers, which no optimizer "
+        "trains. Filling them takes {spent} ({share}).",
+        {
+            "weights": count("parameters made in a step", len(nodes)),
+            **context.spent("filling parameters", spent),
+        },
+        cost_ms=spent,
+        change=Together(tuple(leaving(context, part.place, part.left) for part in own)),
+        fixes=["make the layer once, in the `__init__` of its module: then it is trained, too"],
     )
 
 

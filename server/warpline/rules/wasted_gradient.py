@@ -8,7 +8,8 @@ finds layers whose weights get gradients that nothing uses, on the way to other 
 critic below an actor's loss, frozen weights between adapters, a model whose input is attacked. Such gradients
 belong to no optimizer, or are cleared before anything reads them, as two recorded steps show; then another
 backward pass has to train their parameters. The finding is at the call of that part; that of layers that no
-optimizer has is where the script sets them to evaluate, or makes them.
+optimizer has is where the script sets them to evaluate, or makes them. A layer that a forward pass makes
+has new weights in each step, which are never trained: that finding is about the time to fill them.
 
 Nothing is reported if something may read the gradients (hooks, a norm of all of them, a reduction over
 ranks), if the graph is kept for another pass, or if lines that have not run yet would train more parameters.
