@@ -111,6 +111,7 @@ def test_the_work_of_a_round_is_called_for_all_pieces(body: str, after: str) -> 
 
 
 TAKEN = COST.replace("select count=9", "unbind count=1 shapes=[[9,4]]")
+NUMBERS = "    kept = []\n    for i in range(9):\n        kept.append((w[i] * 2).item())"
 ROWS = f"    rows = []\n    last = 0.0\n    for row in x:{TAKEN}{{}}    return torch.stack(rows){{}}\n"
 
 
@@ -126,6 +127,8 @@ ROWS = f"    rows = []\n    last = 0.0\n    for row in x:{TAKEN}{{}}    return t
         # More than computing.
         ("    return torch.stack([noted(row) for row in x])" + COST, "does more than compute"),
         ("    return torch.stack([row * row.sum().item() for row in x])" + COST, "does more than compute"),
+        (NUMBERS + COST + "    return torch.tensor(kept)\n", "single numbers"),
+        (NUMBERS + COST.replace("=9;", "=9 backward_ms=3;", 1) + "    return kept\n", "does more than"),
         ("    return torch.stack([row + torch.rand_like(row) for row in x])" + COST, "random numbers"),
         (ROWS.format("        row *= 2" + COST + "        rows.append(row)\n", ""), "does more than compute"),
         # The round before.

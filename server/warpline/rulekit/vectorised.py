@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -20,6 +20,10 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
 
 _BY_HAND = "call the function with the whole tensor, or use `torch.vmap`"
+_NUMBERS = (
+    "its iterations compute with single numbers: read those before the loop (`tolist()`), and compute with "
+    "them instead of with tensors"
+)
 
 
 @dataclass(slots=True)
@@ -206,8 +210,17 @@ def _refuse_effects(context: Context, found: Rounds, graph: Graph) -> None:
         raise Refused(
             "autocast changes the types of what an iteration computes: work on the whole tensor by hand"
         )
+    if leaves_torch(found.loop) and _of_numbers(found, graph, lines):
+        raise Refused(_NUMBERS)
     if any(descend(found.loop, *EFFECTS)) or leaves_torch(found.loop):
         raise Refused("an iteration does more than compute its result")
+
+
+def _of_numbers(found: Rounds, graph: Graph, lines: Collection[tuple[str, int]]) -> bool:
+    """Whether all that the rounds compute are tensors of one number, whose gradients nothing takes."""
+    nodes = [node for node in graph.nodes if graph.place(node) in lines]
+    sizes = {graph.size(value) for node in nodes for value in node.outputs}
+    return sizes == {1} and not any(cost.backward_ms for cost in found.costs)
 
 
 def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
