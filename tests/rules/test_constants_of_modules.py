@@ -330,6 +330,7 @@ def bank(reach):
     {back}
     #^ cost step_ms=4 device_ms=4 forward_ms=4
     #^ node aten.outer.default function=bank args=[{inputs}] shape=[8192,8192]
+    #^ node {last} function=bank args=[%1] shape=[]
 
 class Mel({base}):
     def __init__(self):
@@ -351,10 +352,12 @@ class Mel({base}):
         ({"base": "Base"}, False),
         ({"back": "return torch.outer(at, at), at"}, False),
         ({"inputs": "%0,%7"}, False),  # of another tensor, too
+        ({"last": "aten.bernoulli.default"}, False),
     ],
 )
 def test_what_a_function_computes_of_numbers_becomes_a_buffer(parts: dict[str, str], found: bool) -> None:
     known = {"back": "return torch.outer(at, at)", "inputs": "%0,%0", "head": "super().__init__()"}
+    known["last"] = "aten.amax.default"  # one number of it
     given = known | {"base": "torch.nn.Module", "given": "REACH"} | parts
     example = read_example(OF_NUMBERS.format(**given))
     lines = [

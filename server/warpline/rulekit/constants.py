@@ -12,9 +12,10 @@ from warpline.model.report import Fix
 from warpline.rulekit.calling import below, callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.attention import PRODUCTS
-from warpline.rulekit.graph.constants import READS, VIEWS, constant_nodes
+from warpline.rulekit.graph.constants import READS, VIEWS, constant_values
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.parts import Part
+from warpline.rulekit.graph.storages import storages
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name
 
@@ -51,7 +52,7 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
         return None
     site = graph.site(nodes[0])
     function = site.function if site is not None else ""
-    constant = {node.index for node in nodes}
+    constant = constant_values(graph)
     for _ in range(_DEPTH):
         if not _computes_nothing_else(graph, place[0], function, constant):
             return place
@@ -109,8 +110,9 @@ def _of_numbers(context: Context, graph: Graph, source: Source, name: str) -> bo
         return False
     backs = [one.value for one in source.nodes(cst.Return, within=functions[0])]
     inside = _inside(context, graph, source, functions[0])
-    made = {value for node in inside for value in node.outputs}
-    free = any(value not in made for node in inside for value in node.inputs)
+    storage = storages(graph)  # what is written row by row is another value each time
+    made = {storage(value) for node in inside for value in node.outputs}
+    free = any(storage(value) not in made for node in inside for value in node.inputs)
     several = not backs or any(map(partial(_is_several, source), backs))
     return not free and not several and _constant_as_a_whole(context, graph, source, functions[0])
 
@@ -204,10 +206,10 @@ def _kept_by_object(
 def _constant_as_a_whole(context: Context, graph: Graph, source: Source, method: cst.FunctionDef) -> bool:
     """Whether all that the method computes, and what it calls, is the same in each step, and depends on no
     parameter."""
-    constant = {node.index for node in constant_nodes(graph)}
+    constant = constant_values(graph)
     nodes = _inside(context, graph, source, method)
     return bool(nodes) and all(
-        (node.index in constant or node.name in VIEWS | READS)
+        ((node.outputs and constant.issuperset(node.outputs)) or node.name in VIEWS | READS)
         and graph.parameters.isdisjoint(map(graph.origin, node.inputs))
         for node in nodes
     )
@@ -356,7 +358,7 @@ def _computes_nothing_else(graph: Graph, file: str, function: str, constant: set
         if (site := graph.site(node)) is not None and (site.file, site.function) == (file, function)
     ]
     return function not in ("<module>", "") and all(
-        node.index in constant or node.name in VIEWS | READS for node in nodes
+        (node.outputs and constant.issuperset(node.outputs)) or node.name in VIEWS | READS for node in nodes
     )
 
 

@@ -41,7 +41,21 @@ READS = frozenset({"is_coalesced", "_local_scalar_dense", "equal", "is_same_size
 
 
 def constant_nodes(graph: Graph) -> list[Node]:
-    """The operators with the same result in each step, as far as one step shows; views are left out.
+    """The operators with the same result in each step, as far as one step shows; views are left out."""
+    constant = constant_values(graph)
+    return [
+        node
+        for node in graph.nodes
+        if node.name not in VIEWS
+        and node.outputs
+        and constant.issuperset(node.outputs)
+        # Of one number is what `backward` starts with, too.
+        and any(graph.size(value) > 1 for value in node.outputs)
+    ]
+
+
+def constant_values(graph: Graph) -> set[int]:
+    """The values that are the same in each step.
 
     Numbers among their arguments may be others in the next step: those that look like a position, a time or a
     temperature, or that differ from call to call in one step, are taken to be. A tensor that something else
@@ -64,17 +78,8 @@ def constant_nodes(graph: Graph) -> list[Node]:
         # A family is constant as a whole, or not at all.
         mixed = more & {own[value] for value in constant}
         if not mixed:
-            break
+            return constant
         changing |= mixed
-    return [
-        node
-        for node in graph.nodes
-        if node.name not in VIEWS
-        and node.outputs
-        and all(value in constant for value in node.outputs)
-        # Of one number is what `backward` starts with, too.
-        and any(graph.size(value) > 1 for value in node.outputs)
-    ]
 
 
 def _constant(graph: Graph, own: list[int], changing: set[int], counted: set[tuple[int, str]]) -> set[int]:
