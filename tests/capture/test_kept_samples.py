@@ -15,9 +15,12 @@ import pytest
 
 from tests.conftest import warpline
 from warpline import pipeline
+from warpline.capture.runner.resident import Resident
+from warpline.capture.runner.session import Session
 from warpline.capture.runner.waits import samples
 from warpline.capture.runner.waits.samples import try_them
 from warpline.text.edits import apply
+from warpline.wire.run import Request
 
 pytest.importorskip("torch")
 import torch
@@ -177,6 +180,22 @@ def test_a_child_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -
     began = time.monotonic()
     assert facts(Data(lambda row: time.sleep(60))) == {}
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("world", "asked", "tried"),
+    [
+        (1, Request(), True),
+        (2, Request(), False),
+        (1, Request(whole_run=True), False),
+        (1, Request(every=100), False),
+        (1, Request(probe_s=0.0), False),
+    ],
+)
+def test_only_where_the_script_is_ended_next(world: int, asked: Request, tried: bool) -> None:
+    session: Any = SimpleNamespace(control=SimpleNamespace(world=world, request=asked))
+    assert Session.tries_samples(session) is tried
+    assert not Resident.tries_samples(session)
 
 
 SCRIPT = """\

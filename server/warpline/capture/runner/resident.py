@@ -159,7 +159,8 @@ class Resident(Session):
         self.pipe.send(Failed(message.partition("\n")[0], status))
         self._withdraw()
 
-    def _ends_next(self) -> bool:
+    def tries_samples(self) -> bool:
+        """They are not: the user's program goes on, and a child shares the positions of its files."""
         return False
 
     def _stop(self) -> None:

@@ -258,7 +258,7 @@ class Session:
         if samples is not None:
             self.observers.facts["samples"] = samples
         self.notes += self.samples.notes()
-        if self._ends_next() and self.control.request.probe_s > 0:
+        if self.tries_samples():
             samples_again.try_them(self.torch, self.observers.batches.loaders.values())
         results.write(self, stamps)
         ranks.writes_no_more(self.control)
@@ -400,10 +400,12 @@ class Session:
             return
         self._stop()
 
-    def _ends_next(self) -> bool:
-        """Whether the script, alone of its kind, is ended once the run is written."""
+    def tries_samples(self) -> bool:
+        """Whether loaders' samples are tried: where that was not ruled out, and the script, which makes all
+        steps by itself, is ended once the run is written."""
         request = self.control.request
-        return self.control.world == 1 and not request.whole_run and not request.every
+        ends = not request.whole_run and not request.every
+        return ends and self.control.world == 1 and request.probe_s > 0
 
     def _stop(self) -> None:
         self.stopping = True
