@@ -88,12 +88,14 @@ class Context:
 
     @cached_property
     def autocast(self) -> bool:
-        """Whether something in the step runs under autocast. A step with compiled code is not surveyed: there
-        it is so where the script made such a context before the steps were timed."""
-        surveyed = self.profile.facts.flags.autocast
-        if surveyed is not None:
-            return surveyed
-        return any(facts_of(Autocast, site).enabled for site in self.sites(Autocast.KIND))
+        """Whether something in the step runs under autocast, other than in float32, which changes nothing. A
+        step with compiled code is not surveyed: there it is so where the script made such a context before
+        the steps were timed."""
+        flags = self.profile.facts.flags
+        if flags.autocast is not None:
+            return flags.autocast and flags.autocast_dtype != "float32"
+        made = (facts_of(Autocast, site) for site in self.sites(Autocast.KIND))
+        return any(one.enabled and one.dtype != "float32" for one in made)
 
     # -- the sources ----------------------------------------------------------------------------
 

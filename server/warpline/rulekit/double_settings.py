@@ -65,7 +65,7 @@ def double_setting(context: Context, source: Source) -> tuple[DoubleSetting | No
             made for made in tensors if source.is_named(made.func, *_MAKERS)
         )
     (only,) = found.values() if len(found) == 1 else (None,)
-    known = only is not None and not _given(context, only)
+    known = only is not None and not given_elsewhere(context, only)
     return DoubleSetting(only, (*settled, *others)) if only is not None and known else None, others
 
 
@@ -150,7 +150,7 @@ def _inner(context: Context, source: Source, node: cst.BaseExpression) -> cst.Ba
     return node.slice[0].slice.value if both else None
 
 
-def _given(context: Context, found: Origin) -> bool:
+def given_elsewhere(context: Context, found: Origin) -> bool:
     """Whether something else may give the setting another value."""
     source, node = found.source, found.node
     holder = source.parent(node)

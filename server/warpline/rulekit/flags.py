@@ -97,7 +97,7 @@ def switched_off(context: Context, name: str) -> Origin | None:
                     found[switch.flag.place] = switch.flag
         for call in (one for one in source.nodes(cst.Call) if source.is_named(one.func, name)):
             enabled = source.argument(call, "enabled")
-            for switch in _flags(context, source, enabled.value, True) if enabled is not None else ():
+            for switch in flags_of(context, source, enabled.value, True) if enabled is not None else ():
                 if not switch.on:
                     found[switch.flag.place] = switch.flag
     (flag,) = found.values() if len(found) == 1 else (None,)
@@ -164,7 +164,7 @@ def _set_on(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Swi
         if not isinstance(part, cst.Attribute) or not is_self(part.value):
             continue
         given = _set_outside(context, part.attr.value)
-        if len(given) != 1 or all(one.on for one in _flags(context, source, part, needed)):
+        if len(given) != 1 or all(one.on for one in flags_of(context, source, part, needed)):
             continue
         ((where, value),) = given
         flag = _written(context, where, value, source.enclosing(part, cst.ClassDef))
@@ -230,7 +230,7 @@ def _is_text(statement: cst.CSTNode) -> bool:
 def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The flags of the conditions around ``node`` in its function, and of the returns before it."""
     for part, holds in _conditions(source, node):
-        yield from _flags(context, source, part, holds)
+        yield from flags_of(context, source, part, holds)
 
 
 def _conditions(source: Source, node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, bool]]:
@@ -266,7 +266,7 @@ def _leaves(condition: cst.If) -> bool:
     return isinstance(small, (cst.Return, cst.Continue))
 
 
-def _flags(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> Iterator[Switch]:
+def flags_of(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> Iterator[Switch]:
     """Flags without which ``test`` would not be as it is: ``holds`` or not."""
     for part, needed in _parts(test, holds):
         found = origin(context, source, part)

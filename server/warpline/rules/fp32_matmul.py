@@ -6,8 +6,9 @@ Adds up the device time of matrix products (`mm`, `addmm`, `bmm` and their backw
 float32, and of float32 convolutions if nothing runs under autocast. The fixes run the forward pass and the
 loss under autocast (bfloat16 if the device supports it, else float16 with a `GradScaler`), or allow TF32.
 Where a function that the step calls has the model's call and returns float32, autocast begins at that call.
-Where the script has an option for autocast that is off (`--amp`), the fix is its default. A script that
-allows TF32 has chosen its precision: what bfloat16 would gain on top is a hint.
+Where the script has an option for autocast that is off (`--amp`), the fix is its default; where a value of
+its own chooses between autocast and `nullcontext()`, or gives autocast float32, the fix is that value. A
+script that allows TF32 has chosen its precision: what bfloat16 would gain on top is a hint.
 
 ## Why is this slow
 
@@ -222,6 +223,7 @@ from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
+from warpline.rulekit.autocast_choice import autocast_choice
 from warpline.rulekit.autocasting import Region, lowering, region, under_autocast, with_autocast
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.fused_attention import runs_math
@@ -245,6 +247,8 @@ _BATCHED = ("aten::bmm", "aten::baddbmm")
 
 #: First compute capability with the units: float16, and bfloat16 with TF32.
 _HALF, _TF32 = (7, 0), (8, 0)
+
+_TITLE = "Switch on the script's autocast"
 
 #: Settings that keep float32 products from TF32, with the value that does.
 _SETTER = "set_float32_matmul_precision"
@@ -274,11 +278,12 @@ class Fp32Matmul(Rule):
         hottest = spent.hottest
         step = next((found for found in steps(context) if found.forward), None)
         place = hottest.place
-        if step is not None and under_autocast(step) and not context.autocast:
-            return  # edited since the run
-        where = None
-        if step is not None and not under_autocast(step) and not context.autocast:
+        where, choice = None, None
+        if step is not None and not context.autocast:
             where = region(context, step, spent)
+            choice = autocast_choice(context, step, where)
+            if under_autocast(step) and choice is None:
+                return  # edited since the run
             place = where.source.place(where.first)  # else only the lines with the products leave autocast
         precision: Precision = "bf16" if context.device.bf16 else "fp16"
         calls = sum(
@@ -294,15 +299,17 @@ class Fp32Matmul(Rule):
         off = said(context, _OFF, (_SETTER,)) if tf32 and tuple(capability) >= _TF32 else None
         place = off.place if off is not None else place
         option = switched_off(context, "autocast") if off is None else None
-        if option is not None:  # the script's own, such as --amp
-            place = option.place
+        own = option or choice if off is None else None  # the script's own, such as --amp
+        place = own.place if own is not None else place
         between = _between(context, where)
         lower = MatmulRate(precision, spent.places, elementwise=True, between=tuple(between.items()))
         beside = _beside(context, between) if off is None else 0.0
         rounded = MatmulRate("tf32", spent.places)
         autocast = partial(with_autocast, context, step, where)
         if option is not None:
-            autocast = partial(switch_on, option, "Switch on the script's autocast")
+            autocast = partial(switch_on, option, _TITLE)
+        elif choice is not None:
+            autocast = partial(choice.fix, _TITLE)
         what = "convolution" if only else "matrix product"
         yield context.draft(
             place,
@@ -312,7 +319,8 @@ class Fp32Matmul(Rule):
             + (" in TF32" if rounds else " in float32")
             + (", without the tensor cores" if tf32 else ", not in bfloat16")
             + ": {spent} ({share} of the step)."
-            + (" What is computed between them, {beside}, would move fewer bytes." if beside else ""),
+            + (" What is computed between them, {beside}, would move fewer bytes." if beside else "")
+            + (choice.said if choice is not None and own is choice else ""),
             {
                 "products": count(f"float32 {what}s", calls, "calls"),
                 **context.spent(f"float32 {what}s", total),

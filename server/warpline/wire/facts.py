@@ -21,7 +21,7 @@ class Flags:
     cpu_count: int | None = None  # processor cores that the process may use
     threads: int | None = None  # of torch's operators
     autocast: bool | None = None  # something in the surveyed step ran under it
-    autocast_dtype: str | None = None  # "bfloat16" | "float16"
+    autocast_dtype: str | None = None  # "bfloat16" | "float16" | "float32", which changes nothing
     grad_enabled_in_step: bool | None = None
     surveyed_ms: float | None = None  # length of the step that was surveyed; what surveys cost slows it
     loss_not_finite_at: int | None = None  # number of the first backward pass with a loss that was not finite

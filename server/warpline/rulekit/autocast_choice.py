@@ -1,0 +1,231 @@
+"""The script's own choice between full precision and autocast, made by a value: the word that picks a context
+from a table, the flag of ``nullcontext() if … else autocast(…)``, or the type that autocast is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit.autocasting import Region
+from warpline.rulekit.context import Context
+from warpline.rulekit.double_settings import given_elsewhere
+from warpline.rulekit.flags import flags_of, turned
+from warpline.rulekit.origins import Origin, assigned_values, is_literal, origin, overridden
+from warpline.rulekit.training import TrainingStep
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, is_method
+
+_NOTHING, _AUTOCAST = "nullcontext", "autocast"
+_FULL, _TYPES = "float32", ("float32", "float16", "bfloat16", "half", "float", "float64", "double")
+_DEPTH = 6  # names, tables and functions that are followed one after the other: chosen, so that a circle ends
+
+
+@dataclass(frozen=True, slots=True)
+class AutocastChoice:
+    """``origin``: the value that chooses full precision. ``code``: what chooses autocast; None: a flag's
+    other value. ``passed``: the word of the command line that gives the value instead."""
+
+    origin: Origin
+    code: str | None
+    passed: str | None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file and the line of the value."""
+        return self.origin.place
+
+    @property
+    def said(self) -> str:
+        """For the end of a message: that the command line chooses; "" where it does not."""
+        return f" The command line passes `{self.passed}`, which chooses no autocast." if self.passed else ""
+
+    def fix(self, title: str) -> Fix:
+        """The fix that chooses autocast. Raises Refused where the command line chooses."""
+        if self.passed is not None:
+            raise Refused(f"the command line passes `{self.passed}`: give it {self.code} there")
+        if self.code is None:
+            return turned(self.origin).fix(title, "unsafe")
+        return Edits(self.origin.source).replace(self.origin.node, self.code).fix(title, "unsafe")
+
+
+def autocast_choice(context: Context, step: TrainingStep, where: Region) -> AutocastChoice | None:
+    """The value by which a ``with`` around the step's forward pass is no autocast. None where there is none,
+    or where it is not known what sets it."""
+    found = (
+        _of_context(context, source, item.item, _DEPTH)
+        for source, node in ((where.source, where.first), (step.source, step.backward))
+        for around in _withs(source, node)
+        for item in around.items
+    )
+    return next((one for one in found if one is not None), None)
+
+
+def _withs(source: Source, node: cst.CSTNode) -> Iterator[cst.With]:
+    """The ``with`` statements around ``node``, and itself."""
+    yield from (one for one in (node, *source.ancestors(node)) if isinstance(one, cst.With))
+
+
+def _of_context(
+    context: Context, source: Source, node: cst.BaseExpression, left: int
+) -> AutocastChoice | None:
+    """What chooses the context ``node``, or the one that it makes."""
+    if not left:
+        return None
+    if isinstance(node, cst.Lambda):
+        return _of_context(context, source, node.body, left - 1)
+    if isinstance(node, cst.IfExp):
+        return _of_branches(context, source, node)
+    if (entry := _entry(context, source, node)) is not None:
+        return _of_table(context, source, *entry)
+    if isinstance(node, (cst.Name, cst.Attribute)):
+        given = assigned_values(context, source, node)
+        return _of_context(context, *given[0], left - 1) if len(given) == 1 else None
+    if not isinstance(node, cst.Call):
+        return None
+    if _makes(source, node, _AUTOCAST):
+        enabled, given_type = source.argument(node, "enabled"), _type_given(source, node)
+        off = enabled is not None and source.literal(enabled.value) is False
+        return _of_type(context, source, given_type, left - 1) if given_type is not None and not off else None
+    back = source.returned(node)
+    return _of_context(context, source, back if back is not None else node.func, left - 1)
+
+
+def _makes(source: Source, call: cst.Call, name: str) -> bool:
+    """Whether a call makes the context ``name``, or is ``partial(name, …)``."""
+    first = call.args[0].value if call.args else None
+    return source.is_named(call.func, name) or (
+        source.is_named(call.func, "partial") and source.is_named(first, name)
+    )
+
+
+def _type_given(source: Source, call: cst.Call) -> cst.BaseExpression | None:
+    """The type that an autocast gets: after the device, and after autocast itself in ``partial``."""
+    given = source.argument(call, "dtype", 1 if source.is_named(call.func, _AUTOCAST) else 2)
+    return given.value if given is not None else None
+
+
+def _of_branches(context: Context, source: Source, node: cst.IfExp) -> AutocastChoice | None:
+    """The value that decides between two contexts, or two types."""
+    kinds = _kind(context, source, node.body), _kind(context, source, node.orelse)
+    wanted = bool(kinds[0])
+    if None in kinds or wanted == bool(kinds[1]) or not _works(context, kinds[0] or kinds[1] or ""):
+        return None
+    if (flag := _flag(context, source, node.test, wanted)) is not None:
+        return flag
+    test = node.test
+    if wanted and isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        compared = test.comparisons[0]
+        if isinstance(compared.operator, cst.Equal) and is_literal(source, compared.comparator):
+            return _chosen(context, origin(context, source, test.left), source.code(compared.comparator))
+    return None
+
+
+def _entry(
+    context: Context, source: Source, node: cst.BaseExpression
+) -> tuple[Source, cst.Dict, cst.BaseExpression] | None:
+    """The table that ``TABLE[key]`` or ``TABLE.get(key, …)`` reads, and the key."""
+    table: cst.BaseExpression
+    if isinstance(node, cst.Subscript) and isinstance(node.slice[0].slice, cst.Index):
+        table, key = node.value, node.slice[0].slice.value
+    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and is_method(node, "get"):
+        if not node.args:
+            return None
+        table, key = node.func.value, node.args[0].value
+    else:
+        return None
+    where = source
+    if isinstance(table, (cst.Name, cst.Attribute)):
+        given = assigned_values(context, source, table)
+        if len(given) != 1:
+            return None
+        ((where, table),) = given
+    return (where, table, key) if isinstance(table, cst.Dict) else None
+
+
+def _of_table(
+    context: Context, source: Source, where: Source, table: cst.Dict, key: cst.BaseExpression
+) -> AutocastChoice | None:
+    """The value that picks an entry of a table which has an entry for autocast, or a type of 16 bits."""
+    elements = [one for one in table.elements if isinstance(one, cst.DictElement)]
+    kinds = {where.code(one.key): _kind(context, where, one.value) for one in elements}
+    literals = {where.code(one.key): where.literal(one.key) for one in elements}
+    on = [code for code, kind in kinds.items() if kind and _works(context, kind)]
+    on.sort(key=lambda code: kinds[code] != "bfloat16")
+    off = [literals[code] for code, kind in kinds.items() if kind == ""]
+    if not on or not off:
+        return None
+    if isinstance(literals[on[0]], bool):
+        return _flag(context, source, key, literals[on[0]])
+    found = origin(context, source, key)
+    if found.kind == "unknown":
+        return None
+    now = found.source.literal(found.node)
+    return _chosen(context, found, on[0]) if now in off or overridden(context, found) is not None else None
+
+
+def _flag(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> AutocastChoice | None:
+    """A flag for which ``test`` is not ``holds``. None where something else may set it."""
+    for switch in flags_of(context, source, test, holds):
+        if not switch.on and not given_elsewhere(context, switch.flag):
+            return AutocastChoice(switch.flag, None, None)
+    return None
+
+
+def _chosen(context: Context, found: Origin, code: str) -> AutocastChoice | None:
+    """The choice that is made by writing ``code`` there. None where something else may give the value."""
+    if not found.editable:
+        return None
+    passed = overridden(context, found)
+    if passed is None and given_elsewhere(context, found):
+        return None
+    return AutocastChoice(found, code, passed)
+
+
+def _of_type(context: Context, source: Source, node: cst.BaseExpression, left: int) -> AutocastChoice | None:
+    """What has autocast get float32, with which it does nothing."""
+    if not left:
+        return None
+    if isinstance(node, cst.IfExp):
+        return _of_branches(context, source, node)
+    if (entry := _entry(context, source, node)) is not None:
+        return _of_table(context, source, *entry)
+    if isinstance(node, cst.Call) and source.is_named(node.func, "getattr") and len(node.args) == 2:
+        found = origin(context, source, node.args[1].value)
+        full = found.kind != "unknown" and found.source.literal(found.node) == _FULL
+        return _chosen(context, found, '"bfloat16"') if full and _works(context, "bfloat16") else None
+    if isinstance(node, cst.Name):
+        given = assigned_values(context, source, node)
+        return _of_type(context, *given[0], left - 1) if len(given) == 1 else None
+    return None
+
+
+def _kind(context: Context, source: Source, node: cst.BaseExpression) -> str | None:
+    """The type of 16 bits that a context, or a type itself, has products run in; "" where they stay in
+    float32, None for something else."""
+    module, _, name = source.name(node).rpartition(".")
+    if module == "torch" and name in _TYPES:
+        return {"half": "float16", "bfloat16": "bfloat16", "float16": "float16"}.get(name, "")
+    inner = node.body if isinstance(node, cst.Lambda) else node
+    named = source.nodes(cst.Name, cst.Attribute, within=inner)
+    if any(source.is_named(one, _AUTOCAST) for one in named):
+        calls = [one for one in source.nodes(cst.Call, within=inner) if _makes(source, one, _AUTOCAST)]
+        given = [source.argument(one, "enabled") for one in calls]
+        enabled = [one.value for one in given if one is not None]
+        if any(source.literal(one) is not True for one in enabled):
+            return "" if all(source.literal(one) is False for one in enabled) else None
+        types = [type_ for one in calls if (type_ := _type_given(source, one)) is not None]
+        if not types:
+            return "float16"  # as torch has it on a GPU
+        only = types[0]
+        return _kind(context, source, only) if source.name(only).startswith("torch.") else None
+    return "" if any(source.is_named(one, _NOTHING) for one in named) else None
+
+
+def _works(context: Context, kind: str) -> bool:
+    """Whether the device has the type, and the script scales gradients where the type needs that."""
+    if kind == "bfloat16":
+        return bool(context.device.bf16)
+    return any("GradScaler" in source.text for source in context.sources())
