@@ -125,6 +125,20 @@ def _turns(
                 yield from _turns(source, inner, inner.iter, depth - 1)
 
 
+def taken_sizes(source: Source, loop: cst.For, over: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Where an iterator that ``loop`` takes batches from, one in each turn, has their size; [] for none."""
+    found = (_size(source, inner, each) for inner, each in _turns(source, loop, over))
+    sizes, parts = next((one for one in found if one is not None), ([], False))
+    return [] if parts else sizes
+
+
+def cuts_of(source: Source, over: cst.BaseExpression) -> tuple[list[cst.BaseExpression], bool] | None:
+    """The sizes in ``tensor.split(size)``, or the number of pieces in ``tensor.chunk(parts)`` with True."""
+    calls = source.nodes(cst.Call, within=over)
+    cuts = [call for call in calls if source.is_named(call.func, *_CUTS)]
+    return _of_cuts(source, cuts) if cuts else None
+
+
 def _size(
     source: Source, loop: Loop, over: cst.BaseExpression | cst.While
 ) -> tuple[list[cst.BaseExpression], bool] | None:
@@ -133,9 +147,8 @@ def _size(
             return [call.args[1].value], False
     if isinstance(over, cst.While):
         return None
-    cuts = [call for call in source.nodes(cst.Call, within=over) if source.is_named(call.func, *_CUTS)]
-    if cuts:
-        return _of_cuts(source, cuts)
+    if any(source.is_named(call.func, *_CUTS) for call in source.nodes(cst.Call, within=over)):
+        return cuts_of(source, over)
     for call in source.nodes(cst.Call, within=over):
         if source.is_named(call.func, "BatchSampler"):
             sizes = _of_sampler(source, loop, over, call)

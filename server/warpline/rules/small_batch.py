@@ -9,6 +9,11 @@ slices its batches (`for at in range(0, count, size)`, `data.split(size)`) or ge
 accelerate and transformers, `accumulate_grad_batches` of Lightning), it halves the number of batches, so that
 an update still sees the same samples. The gain is per sample.
 
+Where a loop inside the step adds up the gradients of several batches (`for _ in range(PARTS)` with
+`loss / PARTS`, or `batch.chunk(PARTS)`), the fix makes the batches larger, by as much as the device needs and
+its memory holds, and their number smaller: an update sees the same samples, and its loss is the same up to
+rounding. It is offered where both numbers are written once, and nothing reads them that would change.
+
 On a CPU it finds steps without a backward pass that spend much of their time between operators, or in linear
 layers that take hardly longer for twice the rows, because they wait for their weights from memory (tried
 beside the script).
@@ -114,6 +119,43 @@ for batch in loader:
 
 ## Example
 
+A loop inside the step:
+
+```python
+#> steps step_ms=40 device_busy_percent=30; memory peak_bytes=4000000000
+import torch
+
+ROWS = 8  #> found
+PARTS = 4
+batches = zip(inputs.split(ROWS), labels.split(ROWS))
+for update in range(1000):
+    for _ in range(PARTS):
+        x, y = next(batches)
+        loss = loss_of(model(x), y) / PARTS
+        #^ cost step_ms=24 device_ms=7 idle_ms=17 cpu_ms=24 launches=2000 calls=4
+        #^ op aten::mm shapes=[[8,64],[64,64]]
+        loss.backward()  #> cost step_ms=14 device_ms=4 idle_ms=10 cpu_ms=14 launches=1000 calls=4
+    optimizer.step()  #> cost step_ms=2 device_ms=1 idle_ms=1 cpu_ms=2 launches=10 calls=1
+```
+
+## Use instead
+
+```python
+import torch
+
+ROWS = 32
+PARTS = 1
+batches = zip(inputs.split(ROWS), labels.split(ROWS))
+for update in range(1000):
+    for _ in range(PARTS):
+        x, y = next(batches)
+        loss = loss_of(model(x), y) / PARTS
+        loss.backward()
+    optimizer.step()
+```
+
+## Example
+
 On a CPU, where nothing is trained:
 
 ```python
@@ -137,6 +179,25 @@ for rows in loader:
 ```
 
 ## Near misses
+
+A loss that is not divided by the number of batches: the gradients would be a quarter of what they are.
+
+```python
+#> steps step_ms=40 device_busy_percent=30; memory peak_bytes=4000000000
+import torch
+
+ROWS = 8
+PARTS = 4
+batches = zip(inputs.split(ROWS), labels.split(ROWS))
+for update in range(1000):
+    for _ in range(PARTS):
+        x, y = next(batches)
+        loss = loss_of(model(x), y)
+        #^ cost step_ms=24 device_ms=7 idle_ms=17 cpu_ms=24 launches=2000 calls=4
+        #^ op aten::mm shapes=[[8,64],[64,64]]
+        loss.backward()  #> cost step_ms=14 device_ms=4 idle_ms=10 cpu_ms=14 launches=1000 calls=4
+    optimizer.step()  #> cost step_ms=2 device_ms=1 idle_ms=1 cpu_ms=2 launches=10 calls=1
+```
 
 On a CPU, a step that trains: how many samples an update sees is not a question of speed alone.
 
@@ -210,7 +271,9 @@ for batch in loader:  #> cost step_ms=28 cpu_ms=28 idle_ms=28 loader_ms=28; use 
 ## Fix safety
 
 Unsafe: an update sees more samples (the same samples if gradients are accumulated), so the learning
-rate may need to change. Batch norm averages over more samples.
+rate may need to change. Batch norm averages over more samples. Losses that average over what is not
+ignored weigh batches otherwise, and dropout draws other numbers. Where an evaluation draws its batches by the
+same function, it sees more samples, too.
 
 ## References
 
@@ -231,6 +294,7 @@ from warpline.model.change import Change, LargerBatch, Replace, Scale, Together
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.accumulating import Parts, parts_of
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.frameworks import ACCUMULATES, accumulating_half
 from warpline.rulekit.holders import holder
@@ -260,7 +324,11 @@ class SmallBatch(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         if context.can("kernels") and context.can("occupancy"):
-            yield from self._on_a_device(context)
+            parts = parts_of(context)
+            if parts is not None:
+                yield from self._of_parts(context, parts)
+            else:
+                yield from self._on_a_device(context)
         elif context.can("replacements") and not context.can("kernels"):
             yield from self._between_operators(context)
 
@@ -353,6 +421,63 @@ class SmallBatch(Rule):
             )
             return
 
+    def _of_parts(self, context: Context, parts: Parts) -> Iterator[Draft]:
+        """Updates that add up the gradients of several batches may take the same samples in fewer ones."""
+        part = launching_share(context)
+        idle = Spent(parts.lines, lambda cost: part * launching_ms(cost))
+        working = sum(cost.device_ms for cost in parts.lines)
+        peak, whole = context.profile.facts.memory.peak_bytes, context.device.memory_bytes
+        if not peak or not whole:
+            context.note("small-batch: the memory in use or the device's memory is unknown")
+            return
+        saved = {1: 0.0}
+        for factor in range(2, parts.number + 1):
+            # As a larger batch of one kind takes more memory, so does one of another: what is in use at the
+            # peak grows no more than the batch does.
+            if parts.number % factor == 0 and peak * factor <= _FACTOR * _MEMORY_SHARE * whole:
+                less = sum(_filled_ms(context, cost, factor) for cost in parts.lines)
+                after = max((idle.total + working) / factor, working - less)
+                saved[factor] = idle.total + working - after
+        most = max(saved.values())
+        factor = min(one for one in saved if context.share(most - saved[one]) < _GAIN_PERCENT)
+        if factor == 1 or not context.matters(saved[factor]):
+            return
+        size = "{parts} batches of {size} samples" if parts.size else "a batch in {parts} parts"
+        evidence = {
+            "parts": count("batches", parts.number, "per update"),
+            "size": count("batch size", parts.size, "samples"),
+            "idle": ms("idle while launching", idle.total),
+            "share": percent("idle while launching", context.share(idle.total)),
+            "memory": percent("memory at the peak", 100 * peak / whole, "device memory"),
+        }
+        changes = tuple(_in_fewer(context, cost, factor) for cost in parts.lines)
+        yield context.draft(
+            parts.first.place,
+            f"An update adds up the gradients of {size}. Meanwhile the device is idle for {{idle}} a step "
+            "({share}) because of launch overhead, and uses {memory} of its memory. Fewer and larger batches "
+            "of the same samples take less time.",
+            evidence if parts.size else {name: one for name, one in evidence.items() if name != "size"},
+            cause=max(parts.lines, key=lambda cost: cost.step_ms).place,
+            cost_ms=idle.total + working,
+            saving_ms=saved[factor],
+            change=Together(changes),
+            fixes=[partial(_fewer, context, parts, factor)],
+        )
+
+
+def _fewer(context: Context, parts: Parts, factor: int) -> Fix:
+    first, *rest = parts.changed(context, factor).edits.values()
+    left = parts.number // factor
+    batches = "one batch" if left == 1 else f"{left} batches"
+    return first.fix(f"Accumulate {batches} instead of {parts.number}", "unsafe", *rest)
+
+
+def _in_fewer(context: Context, cost: LineCost, factor: int) -> Change:
+    """Once instead of ``factor`` times the host's work, and the same work for the device; less of it in
+    kernels that do not fill it."""
+    thin = _filled_ms(context, cost, factor) / cost.device_ms if cost.device_ms > 0 else 0.0
+    return Scale((cost.place,), device=max(0.0, 1 - thin), host=1 / factor)
+
 
 def _on_twice_the_rows(cost: LineCost) -> Change:
     """One call for twice the rows instead of two: what that saves of a line's operators can be tried."""
@@ -422,16 +547,25 @@ def _sliced(context: Context, found: Slices) -> Fix:
 
 def _thin_ms(context: Context, cost: LineCost) -> float:
     """Time in forward kernels with blocks for less than half of the multiprocessors: more blocks go to
-    the others. Of the backward pass it cannot be told which kernels have more blocks for more samples."""
-    spent = sum(
-        kernel.device_ms
-        for kernel in cost.kernels
-        if kernel.kind == "kernel"
-        and kernel.phase == "forward"
-        and kernel.grid is not None
-        and math.prod(kernel.grid) <= _FILLED * context.device.multiprocessors
-    )
+    the others."""
+    spent = sum(spent for spent, filled in _forward(context, cost) if filled <= _FILLED)
     return max(0.0, min(spent, cost.step_ms))
+
+
+def _filled_ms(context: Context, cost: LineCost, factor: int) -> float:
+    """What calls with ``factor`` times the samples save in forward kernels that do not fill the device."""
+    saved = sum(
+        spent * (1 - max(1 / factor, filled)) for spent, filled in _forward(context, cost) if filled < 1
+    )
+    return max(0.0, min(saved, cost.step_ms))
+
+
+def _forward(context: Context, cost: LineCost) -> Iterator[tuple[float, float]]:
+    """Milliseconds of the forward kernels, with the share of the multiprocessors that they have blocks for.
+    Of the backward pass it cannot be told which kernels have more blocks for more samples."""
+    for kernel in cost.kernels:
+        if kernel.kind == "kernel" and kernel.phase == "forward" and kernel.grid is not None:
+            yield kernel.device_ms, math.prod(kernel.grid) / context.device.multiprocessors
 
 
 def _change(thin: Mapping[LineCost, float]) -> Change:

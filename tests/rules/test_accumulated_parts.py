@@ -1,0 +1,227 @@
+"""Gradients of several batches that an update adds up: fewer and larger ones, where that is the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.diagnosis.diagnose import diagnose
+from warpline.model.change import Scale, Together
+from warpline.rulekit import Context
+from warpline.rulekit.accumulating import parts_of
+from warpline.text.edits import apply
+
+TRAIN = """\
+        #^ cost step_ms=24 device_ms=4 idle_ms=20 cpu_ms=24 launches=2000 calls={calls}
+        #^ op aten::mm shapes=[[{seen},64],[64,64]]
+        {divided}
+        loss.backward()  #> cost step_ms=14 device_ms=2 idle_ms=12 cpu_ms=14 launches=1000 calls={calls}
+    optimizer.step()  #> cost step_ms=2 device_ms=1 idle_ms=1 cpu_ms=2 launches=10 calls=1
+    {more}
+"""
+CONSTANTS = """\
+#> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}
+import torch
+import torch.nn.functional as F
+
+ROWS = 8
+PARTS = 4
+batches = zip(inputs.split(ROWS), labels.split(ROWS))
+for update in range(1000):
+    for _ in range(PARTS):
+        x, y = next(batches)
+        loss = {loss}
+"""
+FACTS = {
+    "peak": 4_000_000_000, "calls": 4, "seen": 8, "loss": "F.cross_entropy(model(x), y)",
+    "divided": "loss = loss / PARTS", "more": "pass",
+}  # fmt: skip
+
+
+def edited(code: str, train: str = TRAIN, **facts: object) -> str | None:
+    """The script with the edit, its annotations left out; None where nothing is offered."""
+    example = read_example((code + train).format(**FACTS | facts))
+    context = Context(example.profile, texts(example))
+    if parts_of(context) is None:
+        return None
+    found = [one for one in diagnose(example.profile, texts(example)).findings if one.rule == "small-batch"]
+    return apply(example.text, found[0].fixes[0].edits) if found and found[0].fixes else None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "pass",
+        "print(f'{{loss.item() * PARTS:.3f}}', PARTS, ROWS)",
+        "seen = ROWS * PARTS * update",
+        "rate(update, len(inputs) // (ROWS * PARTS))",
+        "total /= PARTS",
+    ],
+)
+def test_as_many_samples_in_fewer_batches(more: str) -> None:
+    made = edited(CONSTANTS, more=more)
+    assert made is not None
+    assert "ROWS = 32\n" in made
+    assert "PARTS = 1\n" in made
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"divided": "pass"},  # the gradients would be smaller
+        {"divided": "loss = loss / 4"},  # another number, which would stay
+        {"loss": "F.cross_entropy(model(x), y, reduction='sum')"},  # it grows with the batch
+        {"loss": "(model(x) - y).square().sum()"},
+        {"calls": 8},  # another loop's turns are counted
+        {"calls": 1},
+        {"seen": 16},  # the batches have another size
+        {"peak": 100_000_000_000},  # twice the rows do not fit
+        {"more": "width = ROWS + 1"},
+        {"more": "schedule(ROWS)"},
+        {"more": "schedule(PARTS)"},
+        {"more": "noise = torch.randn(PARTS, 3)"},
+        {"more": "other = torch.randn(ROWS, 3)"},
+        {"more": "rate = 0.1 * PARTS"},
+        {"more": "for block in range(PARTS): grow(block)"},
+    ],
+)
+def test_what_would_change_is_left_alone(facts: dict[str, object]) -> None:
+    assert edited(CONSTANTS, **facts) is None
+
+
+def test_no_more_than_the_device_needs_or_its_memory_holds() -> None:
+    small = edited(CONSTANTS, peak=50_000_000_000)
+    assert small is not None
+    assert "ROWS = 16\n" in small
+    assert "PARTS = 2\n" in small
+    code = CONSTANTS.replace("PARTS = 4", "PARTS = 64")
+    enough = edited(code, calls=64)  # six of 38 ms are kernels, which more rows do not make shorter
+    assert enough is not None
+    assert "PARTS = 8\n" in enough
+    assert "ROWS = 64\n" in enough
+    assert (
+        edited(
+            CONSTANTS,
+            TRAIN.replace("idle_ms=20", "idle_ms=0")
+            .replace("idle_ms=12", "idle_ms=0")
+            .replace("device_ms=4", "device_ms=24")
+            .replace("device_ms=2", "device_ms=14"),
+        )
+        is None
+    )
+
+
+def test_the_hosts_work_is_done_once_and_the_optimizer_as_before() -> None:
+    example = read_example((CONSTANTS + TRAIN).format(**FACTS))
+    diagnosis = diagnose(example.profile, texts(example))
+    (mine,) = [one for one in diagnosis.findings if one.rule == "small-batch"]
+    change = diagnosis.changes[mine.id]
+    assert isinstance(change, Together)
+    scaled = {one.places[0][1]: (one.device, one.host) for one in change.changes if isinstance(one, Scale)}
+    assert scaled == {10: (1.0, 0.25), 12: (1.0, 0.25)}
+
+
+FIELDS = """\
+#> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}
+from dataclasses import dataclass
+import torch
+import torch.nn.functional as F
+
+@dataclass
+class Plan:
+    rows: int = 8
+    parts: int = 4
+
+class Deeds:
+    def parts(self, rows):
+        while True:
+            yield from zip(self.inputs.split(rows), self.wanted.split(rows))
+
+plan = Plan()
+parts = Deeds().parts(plan.rows)
+for update in range(1000):
+    for _ in range(plan.parts):
+        x, y = next(parts)
+        loss = {loss}
+"""
+
+
+def test_fields_and_a_generator() -> None:
+    made = edited(FIELDS, divided="loss = loss / plan.parts")
+    assert made is not None
+    assert "rows: int = 32\n    parts: int = 1\n" in made
+    assert edited(FIELDS.replace("Plan()", "Plan(rows=8)"), divided="loss = loss / plan.parts") is None
+    other = FIELDS.replace("plan = Plan()", "plan = Plan()\nothers = Deeds().parts(3)")
+    assert edited(other, divided="loss = loss / plan.parts") is None
+
+
+LOADER = """\
+#> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}; manifest argv='{argv}'
+import argparse
+import torch.nn.functional as F
+from torch.utils.data import DataLoader
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch", type=int, default=8)
+parser.add_argument("--accumulate", type=int, default=4)
+args = parser.parse_args()
+batches = iter(DataLoader(deeds, batch_size=args.batch))  #> site loader batch_size=8 num_workers=0
+for update in range(1000):
+    for _ in range(args.accumulate):
+        x, y = next(batches)  #> use loader; cost cpu_ms=0.1 calls=4
+        loss = {loss}
+"""
+
+
+def test_options_and_a_loader() -> None:
+    made = edited(LOADER, divided="loss /= args.accumulate", argv="[]")
+    assert made is not None
+    assert '"--batch", type=int, default=32' in made
+    assert '"--accumulate", type=int, default=1' in made
+    assert edited(LOADER, divided="loss /= args.accumulate", argv='["--batch","8"]') is None
+
+
+DRAWN = """\
+#> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}; manifest argv='{argv}'
+import torch
+import torch.nn.functional as F
+
+gradient_accumulation_steps = 2 * 2  # for larger batches
+batch_size = 8
+block_size = 16
+exec(open("configurator.py").read())
+if ddp:
+    assert gradient_accumulation_steps % world == 0  #> skipped
+    gradient_accumulation_steps //= world  #> skipped
+tokens = gradient_accumulation_steps * world * batch_size * block_size
+
+def get_batch(split):
+    ix = torch.randint(len(data) - block_size, (batch_size,))
+    return torch.stack([data[i:i + block_size] for i in ix])
+
+x, y = get_batch("train")
+for update in range(1000):
+    for micro_step in range(gradient_accumulation_steps):
+        model.require_sync = micro_step == gradient_accumulation_steps - 1
+        x, y = get_batch("train")
+        loss = {loss}
+"""
+
+
+def test_settings_of_a_module_and_a_batch_that_a_function_draws() -> None:
+    divided = "loss = loss / gradient_accumulation_steps"
+    made = edited(DRAWN, divided=divided, argv="[]")
+    assert made is not None
+    assert "\ngradient_accumulation_steps = 1  # for" in made
+    assert "\nbatch_size = 32\n" in made
+    for word in ("--batch_size=8", "config/train_char.py"):  # they may give the number another value
+        assert edited(DRAWN, divided=divided, argv=f'["{word}"]') is None
+    assert edited(DRAWN, divided=divided, argv='["--compile=False"]') is not None
+
+
+def test_pieces_of_one_batch() -> None:
+    code = CONSTANTS.replace("for _ in range(PARTS)", "for x, y in batch.chunk(PARTS)")
+    code = code.replace("        x, y = next(batches)\n", "").replace("ROWS = 8\n", "").replace("ROWS", "8")
+    made = edited(code)
+    assert made is not None
+    assert "PARTS = 1\n" in made
