@@ -20,7 +20,7 @@ from warpline.capture.runner.waits.survey import Survey
 from warpline.capture.runner.windows.surveying import Survey as SurveyStage
 from warpline.wire.dataflow import Dataflow
 from warpline.wire.run import Site
-from warpline.wire.sites import HostTensor, Sync, facts_of
+from warpline.wire.sites import HostTensor, Move, Sync, facts_of
 
 X, MASK = torch.empty(4, 4, device="meta"), torch.empty(4, 4, device="meta", dtype=torch.bool)
 COUNT = torch.empty((), device="meta", dtype=torch.int64)
@@ -204,6 +204,15 @@ def test_what_a_loader_puts_together_is_data() -> None:
     loader = torch.utils.data.DataLoader(Rows(), 2)
     sites = surveyed(lambda: [batch.to("meta") for batch in loader])
     assert {site.kind for site in sites} == {"to"}
+
+
+def test_a_copy_of_a_part_says_what_it_is_a_part_of() -> None:
+    one, other = torch.ones(100, 4), torch.ones(50, 4)
+    sites = surveyed(lambda: [rows[2:4].to("meta") for rows in (one, one, other)])
+    (move,) = [facts_of(Move, site) for site in sites if site.kind == "to"]
+    assert (move.bytes, move.whole_bytes) == (3 * 2 * 4 * 4, (100 + 50) * 4 * 4)
+    assert move.resident_bytes is not None and move.resident_bytes > 1e6
+    assert move.free_bytes is None or move.free_bytes > 0
 
 
 def test_a_copy_that_waits_is_timed() -> None:

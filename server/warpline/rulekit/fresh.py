@@ -12,14 +12,16 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name
 
 #: Functions of torch's that take ``pin_memory``.
-_MAKES = tuple(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint"))
+MAKES = tuple(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint"))
 #: Calls that give a loop what they are given, in the same order.
 _SAME_TURNS = ("iter", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm")
 #: Methods that put something into a queue, and that take it out.
 _PUT, _GET = ("put", "put_nowait"), ("get", "get_nowait")
-_PROCESSES = frozenset({"multiprocessing", "Process", "ProcessPoolExecutor"})
+#: What makes other processes, which cannot pin for this one.
+PROCESSES = frozenset({"multiprocessing", "Process", "ProcessPoolExecutor"})
 _DEPTH = 12  # names that are followed one after the other: chosen, so that a circle ends
-_BY_HAND = "the copied tensor does not come from a known loader: call `.pin_memory()` where it is created"
+#: Why there is no edit, where the tensor is not followed.
+BY_HAND = "the copied tensor does not come from a known loader: call `.pin_memory()` where it is created"
 
 #: Positions in tuples, the outermost first.
 _Path = tuple[int, ...]
@@ -31,13 +33,13 @@ def pinned_where_made(source: Source, line: int, edits: Edits) -> None:
     moves, made = move_calls(source, line), dict[int, cst.Call]()
     for move in moves:
         if not isinstance(move.func, cst.Attribute):
-            raise Refused(_BY_HAND)
+            raise Refused(BY_HAND)
         if "dtype" in moved_to(source, move):
-            raise Refused(f"{_BY_HAND}, and convert it on the device, or it is copied to other memory first")
+            raise Refused(f"{BY_HAND}, and convert it on the device, or it is copied to other memory first")
         call = _made(source, move.func.value, (), _DEPTH)
         made[id(call)] = call
     if not moves:
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     for call in made.values():
         torch = source.code(call.func).rpartition(".")[0] or edits.add_import("torch", "import torch")
         edits.set_argument(call, "pin_memory", f"{torch}.cuda.is_available()")
@@ -50,12 +52,12 @@ def _made(source: Source, node: cst.BaseExpression, path: _Path, left: int) -> c
     if left and path and isinstance(node, cst.Tuple) and path[0] < len(node.elements):
         return _made(source, node.elements[path[0]].value, path[1:], left - 1)
     if not left or not isinstance(node, cst.Call):
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     held = node.func.value if isinstance(node.func, cst.Attribute) else None
     name = called_name(node)
-    if not path and source.name(node.func) in _MAKES:
+    if not path and source.name(node.func) in MAKES:
         if any(source.argument(node, other) for other in ("device", "pin_memory", "out", "layout")):
-            raise Refused(_BY_HAND)
+            raise Refused(BY_HAND)
         return node
     if held is not None and name in _GET:
         return _made(source, _put(source, held), path, left - 1)
@@ -65,22 +67,22 @@ def _made(source: Source, node: cst.BaseExpression, path: _Path, left: int) -> c
         return _of_turn(source, node.args[0].value, path, left - 1)
     back = source.returned(node)
     if back is None:
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     return _made(source, back, path, left - 1)
 
 
 def _put(source: Source, queue: cst.BaseExpression) -> cst.BaseExpression:
     """What is put into ``queue``, but for the ``None`` that tells its end. Raises Refused where that may be
     in another process, which cannot pin for this one."""
-    if any(name.value in _PROCESSES for name in source.nodes(cst.Name)):
-        raise Refused(_BY_HAND)
+    if any(name.value in PROCESSES for name in source.nodes(cst.Name)):
+        raise Refused(BY_HAND)
     found = []
     for call in source.nodes(cst.Call):
         held = call.func.value if isinstance(call.func, cst.Attribute) else None
         if held is not None and source.code(held) == source.code(queue) and called_name(call) in _PUT:
             found += [arg.value for arg in call.args[:1] if source.literal(arg.value) is not None]
     if len(found) != 1:
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     return found[0]
 
 
@@ -95,18 +97,18 @@ def _of_name(source: Source, node: cst.Name, path: _Path, left: int) -> cst.Call
         all_ = [one for one in all_ if source.inside(one, around)]
     bound = [one for one in all_ if _binds(source, one) and not _copied_into(source, one, node)]
     if len(bound) != 1 or any(_escapes(source, one, bound[0], node) for one in all_):
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     first = bound[0]
     if around is not None:
         return _of_turn(source, around.iter, (*_position(source, around.target, first), *path), left)
     named, assign = source.enclosing(first, cst.NamedExpr), source.enclosing(first, cst.Assign)
     block = source.parent(source.statement(first) or first)
     if source.loops(first)[:1] != source.loops(node)[:1] or block is None or not source.inside(node, block):
-        raise Refused(_BY_HAND)  # made once, before the loop, or not in each turn
+        raise Refused(BY_HAND)  # made once, before the loop, or not in each turn
     if named is not None and named.target is first:
         return _made(source, named.value, path, left)
     if assign is None or len(assign.targets) != 1 or not source.inside(first, assign.targets[0]):
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     place = _position(source, assign.targets[0].target, first)
     return _made(source, assign.value, (*place, *path), left)
 
@@ -114,20 +116,20 @@ def _of_name(source: Source, node: cst.Name, path: _Path, left: int) -> cst.Call
 def _of_turn(source: Source, node: cst.BaseExpression, path: _Path, left: int) -> cst.Call:
     """Follows what a loop over ``node`` gets in each turn."""
     if not left:
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     if isinstance(node, cst.Name):
         scope = source.enclosing(node, cst.FunctionDef) or source.module
         given = source.assigned(node.value, within=scope)
         if len(given) != 1:
-            raise Refused(_BY_HAND)
+            raise Refused(BY_HAND)
         return _of_turn(source, given[0], path, left - 1)
     if not isinstance(node, cst.Call):
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     name, given = source.name(node.func), [arg.value for arg in node.args]
     if name in ("zip", "enumerate") and path:
         at = path[0] if name == "zip" else path[0] - 1
         if not 0 <= at < len(given) or any(arg.star for arg in node.args):
-            raise Refused(_BY_HAND)
+            raise Refused(BY_HAND)
         return _of_turn(source, given[at], path[1:], left - 1)
     if name in _SAME_TURNS and given:
         return _of_turn(source, given[0], path, left - 1)
@@ -145,7 +147,7 @@ def _yielded(source: Source, name: str) -> cst.BaseExpression:
     yields = [one for each in functions for one in source.nodes(cst.Yield, within=each)]
     value = yields[0].value if len(functions) == len(yields) == 1 else None
     if not isinstance(value, cst.BaseExpression):
-        raise Refused(_BY_HAND)
+        raise Refused(BY_HAND)
     return value
 
 
@@ -158,7 +160,7 @@ def _position(source: Source, target: cst.BaseExpression, name: cst.Name) -> _Pa
             break
         if source.inside(name, element):
             return (at, *_position(source, element.value, name))
-    raise Refused(_BY_HAND)
+    raise Refused(BY_HAND)
 
 
 def _binds(source: Source, name: cst.Name) -> bool:
@@ -185,10 +187,10 @@ def _escapes(source: Source, use: cst.Name, made: cst.Name, node: cst.Name) -> b
     call = source.parent(above) if isinstance(above, cst.Arg) else None
     if isinstance(call, cst.Call) and called_name(call) in ("append", "put", "setattr") and use is not node:
         return True
-    return source.line(use) > source.line(node) and _changes(source, use)
+    return source.line(use) > source.line(node) and changes(source, use)
 
 
-def _changes(source: Source, use: cst.Name) -> bool:
+def changes(source: Source, use: cst.Name | cst.Attribute) -> bool:
     """Whether a tensor is changed there."""
     inner: cst.CSTNode = use
     for above in source.ancestors(use):

@@ -124,6 +124,11 @@ class Move:
     pinned: bool | None = None
     calls: int | None = None
     wait_ms: float | None = None  # in the calls that wait, in a step that ran without the profiler
+    #: Of copies from pageable memory: all of the memory that they copy parts of, what the host had free after
+    #: that step, and what the process had then.
+    whole_bytes: float | None = None
+    free_bytes: float | None = None
+    resident_bytes: float | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
+from ....wire.memory import free_bytes
+from ..device.kind import Host
 from ..modes import taken_off
 from ..patches import Patches
 from .reads import caller, watch_synchronize, what_waits
@@ -59,6 +61,8 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         self.uses: dict[tuple[str, Location, str | None], dict[tuple[str, int], None]] = {}
         self.flags: dict[str, Any] = {"autocast": False, "grad_enabled_in_step": False}
         self.host_made: dict[int, HostMade] = {}  # by id(tensor)
+        #: Of what a place copies from pageable memory: all of the memory around it, by its address.
+        self.wholes: dict[Location, dict[int, int]] = {}
         self.began_ns = 0  # 0: it does not run
 
     def start(self) -> None:
@@ -212,6 +216,9 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         size = source.numel() * source.element_size()
         pinned = source.is_pinned() if self.torch.cuda.is_available() else False
         known = self._count("to", None, {"non_blocking": not waits, "pinned": pinned}, size)
+        if not pinned and (place := self.place(sys._getframe(3))) is not None:
+            memory = source.untyped_storage()
+            self.wholes.setdefault(place, {})[memory.data_ptr()] = memory.nbytes()
         if waits and known is not None:
             known["wait_ms"] = known.get("wait_ms", 0.0) + took_ns / 1e6
         made = self._known(source)
@@ -241,6 +248,13 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
 
     def found(self) -> list[dict[str, Any]]:
         """The sites of what was seen, each with the other lines that use it."""
+        now: dict[str, int] = {}
+        if self.wholes:
+            free = free_bytes()
+            now = {"resident_bytes": Host(self.torch).allocated_bytes()}
+            now |= {"free_bytes": free} if free is not None else {}
+        for place, wholes in self.wholes.items():
+            self.sites["to", place, None].update(now, whole_bytes=sum(wholes.values()))
         return [
             {
                 "kind": kind,
