@@ -241,6 +241,92 @@ def test_where_the_script_says_that_it_does_not_train_a_module(
     assert [(one.facts["type"], one.facts["weights"]) for one in sites[1:]] == others
 
 
+BESIDE = """
+import copy
+import sys
+import torch
+from torch import nn
+
+sys.path.insert(0, "site-packages")
+from library import build
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+class Holder(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return self.net(x)
+
+def check(net):
+    return net.eval()
+
+MADE
+opt = torch.optim.SGD(pupil.parameters(), 0.1)
+for step in range(40):
+    loss = (pupil.train()(torch.randn(8, 16)) - teacher(torch.randn(8, 16))).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+INSTALLED = """
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.Linear(16, 16))
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("pupil = Net()\nteacher = copy.deepcopy(pupil)  # here", ("Net", False, False, ["teacher"])),
+        ("pupil = Net()\nteacher = build()  # here", ("Sequential", False, False, ["teacher"])),
+        ("pupil = Net()\nteacher = Holder(build())  # here", ("Holder", False, False, ["teacher"])),
+        (
+            "both = Holder(None)\nboth.body = build()  # here\npupil, teacher = Net(), both.body",
+            ("Sequential", False, False, ["Holder.body", "teacher"]),
+        ),
+        (
+            "pupil, teacher = Net(), nn.Sequential()\nteacher.append(Net())  # here",
+            ("Net", False, False, ["Sequential.0"]),
+        ),
+        ("teacher, pupil = Net(), Net()  # here", ("Net", False, True, ["teacher"])),
+        ("teacher = Net()  # here\npupil = copy.deepcopy(teacher)", ("Net", False, True, ["teacher"])),
+        ("teacher = nn.Linear(16, 16).eval()  # here\npupil = Net()", ("Linear", True, False, ["teacher"])),
+        (
+            "teacher, pupil = nn.Linear(16, 16).eval(), Net().eval()  # here",
+            ("Linear", False, False, ["teacher"]),
+        ),
+        (
+            "teacher, pupil = nn.Linear(16, 16), Net()  # here\ncheck(teacher)",
+            ("Linear", False, False, ["teacher"]),
+        ),
+        ("teacher, pupil = nn.Linear(16, 16), Net()\nteacher.requires_grad_()", None),
+    ],
+)
+def test_where_the_script_got_a_module_that_it_does_not_train(
+    tmp_path: Path, made: str, found: tuple[str, bool, bool, list[str]] | None
+) -> None:
+    (tmp_path / "site-packages").mkdir()
+    write(tmp_path / "site-packages", INSTALLED, "library.py")
+    text = BESIDE.replace("MADE", made).replace('"site-packages"', repr(str(tmp_path / "site-packages")))
+    sites = Captured(request(write(tmp_path, text)), tmp_path).facts.sites
+    noted = [site for site in sites if site.kind == "untrained"]
+    names = ("type", "evaluated", "shared", "held")
+    assert [tuple(site.facts[name] for name in names) for site in noted] == ([found] if found else [])
+    for site in noted:
+        assert text.split("\n")[site.line - 1].endswith("  # here")
+
+
 ADAPTED = """
 import torch
 from torch import nn

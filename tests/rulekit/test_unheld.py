@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
 from warpline.rulekit.graph.unheld import Unheld
@@ -182,3 +184,95 @@ def test_a_layer_that_a_forward_pass_makes_is_told_where_it_is_made() -> None:
 def test_parameters_from_before_and_of_an_attack_are_another_matter() -> None:
     assert not any("made again" in message for _, message in new_layers("forward", (1, 9)))
     assert not any("made again" in message for _, message in new_layers("attack", (1,)))
+
+
+MADE = """\
+import torch
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true unheld=true; tensor %21 shape=[64,10] parameter=true
+#> tensor %24 shape=[64,64] parameter=true
+{made}  #> site untrained type=Body weights=1 {facts}
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)  #> site optimizer
+for x in loader:
+    features = {call}
+    #^ cost step_ms=20 device_ms=20 backward_ms=12; node aten.mm.default args=[%22,%20] shape=[32,64]
+    loss = head(features).mean()
+    #^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,10]
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+{more}
+"""
+
+
+def made(line: str, facts: str = "", call: str = "body(x)", more: str = "") -> list[str]:
+    """The line of the finding, and its edits' first lines."""
+    example = read_example(MADE.format(made=line, facts=facts, call=call, more=more))
+    found = list(WastedGradient().find(Context(example.profile, texts(example))))
+    if not found:
+        return []
+    (draft,) = found
+    old = example.text.split("\n")
+    edited = [apply(example.text, fix.edits).split("\n") for fix in draft.fixes]
+    first = [next(b.strip() for a, b in zip(old, new, strict=False) if a != b) for new in edited]
+    return [old[draft.line - 1].strip(), *first]
+
+
+def held(name: str) -> str:
+    """The fact that this name alone holds the module."""
+    return f"""held='["{name}"]'"""
+
+
+NO_GRAD = "with torch.no_grad():"
+
+
+def test_what_is_not_trained_is_frozen_where_it_is_made() -> None:
+    assert made("body = Body().cuda()") == [
+        "body = Body().cuda()",
+        "body = Body().requires_grad_(False).cuda()",
+        NO_GRAD,
+    ]
+    copied = "body = copy.deepcopy(other)"
+    assert made(copied, held("body")) == [copied, f"{copied}.requires_grad_(False)", NO_GRAD]
+    part = "class Net:\n    def __init__(self):\n        self.body = build(3)"
+    frozen = ["self.body = build(3)", "self.body = build(3).requires_grad_(False)", NO_GRAD]
+    assert made(part, held("Net.body")) == frozen
+
+
+@pytest.mark.parametrize(
+    ("line", "facts"),
+    [
+        ("body, other = Body(), Body()", ""),
+        ("body = Body()", "shared=true"),
+        ("body = build(3)", held("other")),
+        ("body = wrapped(build(3))", held("Wrapped.body")),
+        ("body, other = build(3)", held("body")),
+        ("Body().requires_grad_(wanted)", ""),
+    ],
+)
+def test_where_that_does_not_tell_it_is_the_call(line: str, facts: str) -> None:
+    assert made(line, facts) == ["features = body(x)", NO_GRAD]
+
+
+def test_parameters_that_no_whole_module_has_are_left_to_the_call() -> None:
+    assert made("body = Body()").pop(0) == "body = Body()"
+    assert made("body = Body()", "weights=0") == ["features = body(x)", NO_GRAD]
+
+
+def test_a_statement_that_calls_elements_has_no_edit_of_its_own() -> None:
+    assert made("other = 3", call='nets["pupil"](nets["body"](x))') == [
+        'features = nets["pupil"](nets["body"](x))'
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "def fit(net):\n    return torch.optim.SGD(net.parameters(), lr=0.1)\nfit(body)  #> skipped",
+        "class Fit:\n    def __init__(self, net):\n        self.own = torch.optim.SGD(net.parameters())\n"
+        "def fit(net):\n    return Fit(net)\nfit(body)  #> skipped",
+    ],
+)
+def test_a_function_that_trains_it_later(more: str) -> None:
+    assert made("body = Body()", more=more) == []
+    assert made("body = Body()", more=more.replace("  #> skipped", ""))

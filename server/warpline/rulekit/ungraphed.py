@@ -97,8 +97,12 @@ def in_inference_mode(place: tuple[Source, cst.FunctionDef | cst.For | cst.While
 
 
 def _parts_called(source: Source, statement: cst.SimpleStatementLine) -> list[str]:
-    """Names of what may be a module, in the calls of ``statement``: neither torch's own, nor a tensor's."""
-    names = [source.name(call.func) for call in source.nodes(cst.Call, within=statement)]
+    """Names of what may be a module, in the calls of ``statement``: neither torch's own, nor a tensor's; the
+    code of an element or a result that is called (`nets["pupil"](x)`)."""
+    names = [
+        source.code(call.func) if isinstance(call.func, (cst.Subscript, cst.Call)) else source.name(call.func)
+        for call in source.nodes(cst.Call, within=statement)
+    ]
     return [
         name
         for name in names

@@ -54,12 +54,37 @@ def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | No
 
 def trained_later(context: Context) -> bool:
     """Whether the script has lines, not run so far, that give an optimizer more parameters or let more of
-    them ask for gradients: fine-tuning in stages."""
-    return any(
-        context.reached.node(source, node) is False
-        for source in context.sources()
-        for node in _training_more(source)
-    )
+    them ask for gradients, or that call a function with such lines: fine-tuning in stages."""
+    found = [(source, node) for source in context.sources() for node in _training_more(source)]
+    names: set[str] = set()
+    while found:
+        if any(context.reached.node(source, node) is False for source, node in found):
+            return True
+        fresh = {_called_as(source, node) for source, node in found if not _is_bare(source, node)}
+        fresh -= names | {""}
+        names |= fresh
+        found = [
+            (source, call)
+            for source in context.sources()
+            for call in (source.nodes(cst.Call) if fresh else ())
+            if source.name(call.func).rpartition(".")[2] in fresh
+        ]
+    return False
+
+
+def _is_bare(source: Source, node: cst.CSTNode) -> bool:
+    """Whether this is ``x.requires_grad_()``, as of a tensor."""
+    name = source.name(node.func) if isinstance(node, cst.Call) and not node.args else ""
+    return name.endswith("requires_grad_")
+
+
+def _called_as(source: Source, node: cst.CSTNode) -> str:
+    """The name that the function around ``node`` is called by: a constructor by its class's; else ""."""
+    function = source.enclosing(node, cst.FunctionDef)
+    if function is not None and function.name.value == "__init__":
+        of = source.enclosing(function, cst.ClassDef)
+        return of.name.value if of is not None else ""
+    return function.name.value if function is not None else ""
 
 
 def _training_more(source: Source) -> Iterator[cst.CSTNode]:

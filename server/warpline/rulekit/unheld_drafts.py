@@ -7,14 +7,14 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale, Together
+from warpline.model.change import Change, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.calling import below, is_forward, model_born, part_called
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import graph_of, whole_graph
-from warpline.rulekit.graph.graph import Node
+from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.parts import parts
 from warpline.rulekit.graph.unheld import calls_of_unheld, of_unheld
 from warpline.rulekit.message import count
@@ -22,10 +22,15 @@ from warpline.rulekit.saving import Spent, leaving
 from warpline.rulekit.ungraphed import without_graph
 from warpline.rulekit.unheld import frozen_ms, frozen_weights, trained_later, unheld_at
 from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source
 from warpline.wire.sites import Module, Untrained, facts_of
 
 _FOR_NOBODY = (
     "The backward pass takes {spent} of each step here ({share}) for gradients of parameters that no "
+    "optimizer has."
+)
+_OF_MODULES = (
+    "The backward pass takes {spent} of each step ({share}) for gradients of what is made here, which no "
     "optimizer has."
 )
 
@@ -38,34 +43,56 @@ def for_nobody(context: Context) -> Iterator[Draft]:
     if flow.around:
         yield from _around(context)
         return
-    unheld = of_unheld(graph_of(flow))
+    graph = graph_of(flow)
+    unheld = of_unheld(graph)
     costs = [cost for cost in context.costs(unheld.shares) if cost.backward_ms > 0]
     if not costs:
         return
     hottest = max(costs, key=lambda cost: cost.backward_ms * unheld.shares[cost.place])
     place = unheld_at(context, unheld, hottest)
-    if place is None:
+    modules = _whole(context, graph)
+    if place is None and not modules:
         return
-    place = part_called(context, place, lambda cost: cost.total_backward_ms)
-    lines = below(context, place)
-    whole = sum(cost.backward_ms for cost in lines)
-    at = place.place
-    if at in unheld.shares:  # the operators are on the line itself, or on some beside it
-        lines, whole = costs, sum(cost.backward_ms for cost in costs)
-        spent = sum(cost.backward_ms * unheld.shares[cost.place] for cost in costs)
-    else:
-        spent = min(place.total_backward_ms, whole)
-    if not context.matters(spent):
-        return
-    yield context.draft(
-        at,
-        _FOR_NOBODY,
-        context.spent("backward pass", spent),
-        cause=hottest.place,
-        cost_ms=spent,
-        change=Together(tuple(forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
-        fixes=[partial(without_graph, context, at)],
+    lines, spent = costs, sum(cost.backward_ms * unheld.shares[cost.place] for cost in costs)
+    whole = sum(cost.backward_ms for cost in costs)
+    if place is not None:
+        place = part_called(context, place, lambda cost: cost.total_backward_ms)
+        if place.place not in unheld.shares:  # else the operators are on the line, or on some beside it
+            lines = below(context, place)
+            whole = sum(cost.backward_ms for cost in lines)
+            spent = min(place.total_backward_ms, whole)
+    changes: tuple[Change, ...] = tuple(
+        forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0
     )
+    beside = Spent((one for one in context.profile.lines if modules and one not in lines), frozen_ms(context))
+    if not context.matters(total := spent + beside.total):
+        return
+    fixes = [partial(without_graph, context, place.place)] if place is not None else []
+    if modules:
+        fixes.insert(0, partial(_without_gradients, context, modules))
+    yield context.draft(
+        modules[0][0] if modules else place.place if place is not None else hottest.place,
+        _OF_MODULES if modules else _FOR_NOBODY,
+        context.spent("backward pass", total),
+        cause=hottest.place,
+        cost_ms=total,
+        change=Together((*changes, *beside.without(context).changes)),
+        fixes=fixes,
+    )
+
+
+def _whole(context: Context, graph: Graph) -> list[tuple[tuple[str, int], Untrained]]:
+    """The modules that have all parameters that no optimizer has, and no others, as ``_untrained`` gives
+    them; none where these are not all of them, or no edit can say so of each."""
+    modules = _untrained(context)
+    weights = sum(facts_of(Untrained, site).weights or 0 for site in context.sites(Untrained.KIND))
+    if not modules or weights < sum(value not in graph.producer for value in graph.flow.unheld):
+        return []
+    try:
+        fix = _without_gradients(context, modules)
+    except Refused:
+        return []
+    return modules if context.reached.refusal(fix, context.source) is None else []
 
 
 def _around(context: Context) -> Iterator[Draft]:
@@ -175,11 +202,27 @@ def _without_gradients(context: Context, untrained: list[tuple[tuple[str, int], 
     source = context.source(untrained[0][0][0])
     edits = Edits(source)
     for (file, line), facts in untrained:
-        calls = source.calls(line, "eval" if facts.evaluated else facts.type or "")
-        if file != source.path or facts.shared or len(calls) != 1 or source.calls(line, "requires_grad_"):
+        found: list[cst.BaseExpression] = [
+            *source.calls(line, "eval" if facts.evaluated else facts.type or "")
+        ]
+        found = found or _held_at(source, line, facts.held or [])
+        if file != source.path or facts.shared or len(found) != 1 or source.calls(line, "requires_grad_"):
             raise Refused(_BY_HAND)
-        edits.replace(calls[0], f"{source.code(calls[0])}.requires_grad_(False)")
+        edits.replace(found[0], f"{source.code(found[0])}.requires_grad_(False)")
     return edits.fix("Ask for no gradients of these weights", "unsafe")
+
+
+def _held_at(source: Source, line: int, names: list[str]) -> list[cst.BaseExpression]:
+    """The call whose result the statement on that line gives to what is known to hold the module."""
+    statement = source.statement_at(line)
+    given = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    if not isinstance(given, cst.Assign) or len(given.targets) != 1 or not isinstance(given.value, cst.Call):
+        return []
+    target, of = given.targets[0].target, source.enclosing(given, cst.ClassDef)
+    name = source.code(target)
+    if isinstance(target, cst.Attribute):
+        name = f"{of.name.value if of is not None else ''}.{target.attr.value}"
+    return [given.value] if name in names else []
 
 
 def forward_only(cost: LineCost, share: float) -> Scale:

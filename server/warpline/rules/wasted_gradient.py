@@ -7,9 +7,10 @@ back through the generator, a frozen backbone or a teacher whose parameters stil
 finds layers whose weights get gradients that nothing uses, on the way to other parameters or to an input: a
 critic below an actor's loss, frozen weights between adapters, a model whose input is attacked. Such gradients
 belong to no optimizer, or are cleared before anything reads them, as two recorded steps show; then another
-backward pass has to train their parameters. The finding is at the call of that part; that of layers that no
-optimizer has is where the script sets them to evaluate, or makes them. A layer that a forward pass makes
-has new weights in each step, which are never trained: that finding is about the time to fill them.
+backward pass has to train their parameters. The finding is at the call of that part; that of modules that no
+optimizer has is where the script sets them to evaluate, or makes them, if these are whole modules. A layer
+that a forward pass makes has new weights in each step, which are never trained: that finding is about the
+time to fill them.
 
 Nothing is reported if something may read the gradients (hooks, a norm of all of them, a reduction over
 ranks), if the graph is kept for another pass, or if lines that have not run yet would train more parameters.
@@ -218,6 +219,44 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for images, labels in loader:
     made = net(images)
     loss = distance(judge(made), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Example
+
+A backbone that the script makes, and trains nowhere:
+
+```python
+import torch
+
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true unheld=true; tensor %21 shape=[64,10] parameter=true
+backbone = Backbone()  #> found; site untrained type=Backbone weights=1 evaluated=false
+head = torch.nn.Linear(64, 10)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)  #> site optimizer
+for images, labels in loader:
+    scores = head(backbone(images))
+    #^ cost step_ms=20 device_ms=20 backward_ms=12; node aten.mm.default args=[%22,%20] shape=[32,64]
+    loss = criterion(scores, labels)
+    #^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,10]
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+backbone = Backbone().requires_grad_(False)
+head = torch.nn.Linear(64, 10)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for images, labels in loader:
+    scores = head(backbone(images))
+    loss = criterion(scores, labels)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

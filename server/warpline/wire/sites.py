@@ -174,14 +174,16 @@ class Module:
 @dataclass(frozen=True)
 class Untrained:
     """A module with parameters that ask for gradients and are ``Dataflow.unheld``, and none that an optimizer
-    has, but for parts that were added to it later: the call of its ``eval()``, else where it was made."""
+    has, but for parts that were added to it later: the call of its ``eval()``, else where it was made, copied
+    or got from a library."""
 
     KIND: ClassVar[str] = "untrained"
 
     type: str | None = None  # the name of its class
     weights: int | None = None  # such parameters
     evaluated: bool | None = None
-    shared: bool | None = None  # the same place makes modules that are trained
+    shared: bool | None = None  # the same place makes modules that are trained, or copies of it may be
+    held: list[str] | None = None  # by variables of the script, and attributes of modules: "Net.body"
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ class Classifier(torch.nn.Module):
 
 class Distiller:
     def __init__(self):
-        self.expert, self.pupil = Classifier(384, 6).eval(), Classifier(64, 2)
+        self.expert, self.pupil = Classifier(384, 6).eval(), Classifier(64, 2)  #> found
         self.optimizer = torch.optim.SGD(self.pupil.parameters(), lr=0.01)
 
     def loss(self, x):
-        guide = self.expert(x)  #> found
+        guide = self.expert(x)
         mine = self.pupil(x)
         return F.kl_div(F.log_softmax(mine, -1), F.softmax(guide, -1), reduction="batchmean")
 

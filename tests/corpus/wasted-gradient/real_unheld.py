@@ -7,11 +7,11 @@ torch.manual_seed(0)
 class Distiller(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.big = torch.nn.Sequential(*(torch.nn.Linear(384, 384) for _ in range(6)))
+        self.big = torch.nn.Sequential(*(torch.nn.Linear(384, 384) for _ in range(6)))  #> found
         self.small = torch.nn.Sequential(*(torch.nn.Linear(384, 384) for _ in range(2)))
 
     def forward(self, x):
-        wanted = self.big(x)  #> found
+        wanted = self.big(x)
         return (self.small(x) - wanted).square().mean()
 
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ....wire.sites import Untrained
 from ..imports import when_imported
 from ..lines.userfiles import Location
 from ..patches import Patches
 from . import describe
 from .contexts import Contexts
-from .untrained import Evaluated
+from .untrained import Evaluated, Others
 
 if TYPE_CHECKING:
     from ..lines.names import QualifiedNames
@@ -54,6 +55,7 @@ class Sites:
         self.patches = Patches()
         self.contexts = Contexts(self)
         self.evaluated = Evaluated(self)
+        self.others = Others(self)
         self.made: list[Entry] = []
         self.by_id: dict[int, Entry] = {}  # by id(object): its entry in ``made``
         self.begun: set[int] = set()  # ids of the births of loaders that were iterated
@@ -74,6 +76,7 @@ class Sites:
         self._watch(torch.nn.parallel.DistributedDataParallel, "parallel")
         self._watch_modules(torch.nn.Module)
         self.evaluated.install(torch.nn.Module)
+        self.others.install(torch.nn.Module)
         when_imported(
             "torch.distributed.fsdp.fully_sharded_data_parallel",
             lambda module: self._watch(module.FullyShardedDataParallel, "parallel"),
@@ -109,6 +112,8 @@ class Sites:
                     known["facts"]["count"] = known["facts"].get("count", 1) + 1
                 elif kind == "loader":
                     _add_loader(known["facts"], facts)
+                elif kind == Untrained.KIND:
+                    known["facts"]["weights"] += facts["weights"]
                 elif kind == "optimizer":
                     _add_optimizer(known["facts"], facts)
         return [{**site, "uses": sorted(site["uses"])} for site in sites.values()]
@@ -217,6 +222,7 @@ class Sites:
             def __init__(self_: Any, *arguments: Any, **named: Any) -> None:
                 original(self_, *arguments, **named)
                 if self.modules < MOST_MODULES:
+                    self.others.constructed(self_, sys._getframe(1))
                     frame = outside_constructors(sys._getframe(1), self_)
                     if frame is not None and self.user_files[frame.f_code.co_filename] is not None:
                         place = self.place(frame)
@@ -224,6 +230,8 @@ class Sites:
                             self.modules += 1
                             birth = self.birth("module", sys._getframe(1), self_, original, arguments, named)
                             self.add("module", place, self_, {}, birth)
+                    elif frame is not None:
+                        self.others.add(self_, frame)
 
             return __init__
 
