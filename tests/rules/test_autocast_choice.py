@@ -161,6 +161,29 @@ def test_a_value_from_the_command_line_is_told_there() -> None:
     assert all("autocast" not in fix.title for fix in draft.fixes)
 
 
+CONFIGURED = """\
+dtype = "bfloat16" if torch.cuda.is_available() else "float16"
+exec(open("configurator.py").read())
+ptdtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[dtype]
+ctx = nullcontext() if device_type == "cpu" else torch.autocast(device_type, dtype=ptdtype)
+"""
+
+
+@pytest.mark.parametrize(("argv", "told"), [(("--dtype=float32",), True), (("--steps=3",), False)])
+def test_a_value_that_a_configurator_reads_from_the_command_line(argv: tuple[str, ...], told: bool) -> None:
+    script = text_of(CONFIGURED, "ctx").replace("autocast=false", "autocast=true autocast_dtype=float32")
+    text, draft = drafted(script, argv)
+    assert ("dtype = " in text.split("\n")[draft.line - 1]) is told
+    assert ("The command line passes `--dtype`" in draft.message) is told
+    assert all("autocast" not in fix.title for fix in draft.fixes)
+
+
+def test_autocast_in_float32_that_is_not_followed_is_told() -> None:
+    script = text_of("", 'torch.autocast("cpu", dtype=read("precision"))')
+    _, draft = drafted(script.replace("autocast=false", "autocast=true autocast_dtype=float32"))
+    assert [fix.title for fix in draft.fixes] == ["Allow TF32 for float32 matrix products"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_autocast_in_float32_is_none(dtype: str) -> None:
     """On a GPU torch says that autocast is on, whatever type it is given."""

@@ -77,7 +77,11 @@ def _of_context(
     if isinstance(node, cst.Lambda):
         return _of_context(context, source, node.body, left - 1)
     if isinstance(node, cst.IfExp):
-        return _of_branches(context, source, node)
+        found = _of_branches(context, source, node)
+        if found is None and context.profile.facts.flags.autocast:  # it ran, in float32
+            branches = (_of_context(context, source, one, left - 1) for one in (node.body, node.orelse))
+            found = next((one for one in branches if one is not None), None)
+        return found
     if (entry := _entry(context, source, node)) is not None:
         return _of_table(context, source, *entry)
     if isinstance(node, (cst.Name, cst.Attribute)):
@@ -160,10 +164,25 @@ def _of_table(
     if isinstance(literals[on[0]], bool):
         return _flag(context, source, key, literals[on[0]])
     found = origin(context, source, key)
+    passed = _passed(context, source, key)
+    if passed is not None:
+        where, value = assigned_values(context, source, key)[0]  # type: ignore[arg-type]  # a name
+        return AutocastChoice(Origin("constant", where, value, found.words), on[0], passed)
     if found.kind == "unknown":
         return None
     now = found.source.literal(found.node)
     return _chosen(context, found, on[0]) if now in off or overridden(context, found) is not None else None
+
+
+def _passed(context: Context, source: Source, name: cst.BaseExpression) -> str | None:
+    """The word of the command line, as ``--dtype=float32``, that gives a name of the script another value,
+    where it executes code for that."""
+    if not isinstance(name, cst.Name) or len(assigned_values(context, source, name)) != 1:
+        return None
+    if not any(source.is_named(call.func, "exec") for call in source.nodes(cst.Call)):
+        return None
+    words = (word.partition("=")[0] for word in context.profile.manifest.argv)
+    return next((word for word in words if word == f"--{name.value}"), None)
 
 
 def _flag(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> AutocastChoice | None:

@@ -119,6 +119,8 @@ def with_autocast(context: Context, step: TrainingStep | None, where: Region | N
     """Autocast around the forward pass and the loss, in float16 with a GradScaler. Raises Refused."""
     if step is None or where is None:
         raise Refused("no forward pass and loss were found next to a `backward()`")
+    if context.profile.facts.flags.autocast and not context.autocast:
+        raise Refused("the script's autocast is given float32, with which it does nothing: change that")
     if under_autocast(step) or context.autocast:
         raise Refused("the step already uses autocast; these products run outside of it")
     if off := _autocasts(step):

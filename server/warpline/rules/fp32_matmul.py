@@ -282,7 +282,7 @@ class Fp32Matmul(Rule):
         if step is not None and not context.autocast:
             where = region(context, step, spent)
             choice = autocast_choice(context, step, where)
-            if under_autocast(step) and choice is None:
+            if under_autocast(step) and choice is None and not flags.autocast:
                 return  # edited since the run
             place = where.source.place(where.first)  # else only the lines with the products leave autocast
         precision: Precision = "bf16" if context.device.bf16 else "fp16"
