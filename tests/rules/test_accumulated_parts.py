@@ -34,7 +34,7 @@ for update in range(1000):
 """
 FACTS = {
     "peak": 4_000_000_000, "calls": 4, "seen": 8, "loss": "F.cross_entropy(model(x), y)",
-    "divided": "loss = loss / PARTS", "more": "pass",
+    "divided": "loss = loss / PARTS", "more": "pass", "update": "pass", "before": "pass",
 }  # fmt: skip
 
 
@@ -196,14 +196,17 @@ if ddp:
 tokens = gradient_accumulation_steps * world * batch_size * block_size
 
 def get_batch(split):
-    ix = torch.randint(len(data) - block_size, (batch_size,))
+    ix = torch.randint(len(data) - block_size, (batch_size,))  #> cost function=get_batch cpu_ms=0.1
     return torch.stack([data[i:i + block_size] for i in ix])
+    #^ cost function=get_batch cpu_ms=0.2 device_ms=0.1 copy_ms=0.1
 
 x, y = get_batch("train")
 for update in range(1000):
     for micro_step in range(gradient_accumulation_steps):
-        model.require_sync = micro_step == gradient_accumulation_steps - 1
+        if ddp:
+            model.require_sync = micro_step == gradient_accumulation_steps - 1  #> skipped
         x, y = get_batch("train")
+        #^ cost cpu_ms=0.1 launches=1 calls=4 called='[["/example/train.py","get_batch"]]'
         loss = {loss}
 """
 
@@ -217,6 +220,11 @@ def test_settings_of_a_module_and_a_batch_that_a_function_draws() -> None:
     for word in ("--batch_size=8", "config/train_char.py"):  # they may give the number another value
         assert edited(DRAWN, divided=divided, argv=f'["{word}"]') is None
     assert edited(DRAWN, divided=divided, argv='["--compile=False"]') is not None
+    example = read_example((DRAWN + TRAIN).format(**FACTS | {"divided": divided, "argv": "[]"}))
+    parts = parts_of(Context(example.profile, texts(example)))
+    assert parts is not None
+    # What draws a batch takes longer for a larger one.
+    assert sorted(cost.line for cost in parts.lines) == [23, 25]
 
 
 def test_pieces_of_one_batch() -> None:
@@ -225,3 +233,81 @@ def test_pieces_of_one_batch() -> None:
     made = edited(code)
     assert made is not None
     assert "PARTS = 1\n" in made
+
+
+COUNTED = """\
+#> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader
+
+ACCUMULATE = 4
+loader = DataLoader(deeds, batch_size=8)  #> site loader batch_size=8 num_workers=0
+{before}
+for epoch in range(9):
+    for i, (x, y) in enumerate(loader):  #> use loader; cost cpu_ms=0.1 calls=4
+        loss = {loss} / ACCUMULATE
+        #^ cost step_ms=24 device_ms=4 idle_ms=20 cpu_ms=24 launches=2000 calls={calls}
+        #^ op aten::mm shapes=[[{seen},64],[64,64]]
+        loss.backward()  #> cost step_ms=14 device_ms=2 idle_ms=12 cpu_ms=14 launches=1000 calls={calls}
+        if (i + 1) % ACCUMULATE == 0 or i + 1 == len(loader):
+            optimizer.step()  #> cost step_ms=2 device_ms=1 idle_ms=1 cpu_ms=2 launches=10 calls=1
+            {update}
+        {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ({}, True),
+        ({"update": "scheduler.step()"}, True),
+        ({"more": "if i % 50 == 0: print(i, loss)"}, True),
+        ({"before": "scheduler = Cosine(optimizer, 9 * len(loader) // ACCUMULATE)"}, True),
+        ({"more": "total += loss.item() / len(loader)"}, True),
+        ({"before": "scheduler = Cosine(optimizer, 9 * len(loader))"}, False),  # of so many updates
+        ({"more": "scheduler.step()"}, False),  # once for each batch, of which there are fewer
+        ({"more": "if i >= 500: break"}, False),
+        ({"more": "if i % 50 == 0: evaluate()"}, False),
+        ({"more": "seen = i * 8"}, False),
+    ],
+)
+def test_updates_that_a_condition_counts(facts: dict[str, str], found: bool) -> None:
+    made = edited(COUNTED, "", **facts)
+    if found:
+        assert made is not None
+        assert "ACCUMULATE = 1\n" in made
+        assert "batch_size=32)" in made
+    else:
+        assert made is None
+
+
+ACCELERATED = """\
+#> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+accelerator = Accelerator(gradient_accumulation_steps=4)
+#^ site framework construction=accelerate.Accelerator with.gradient_accumulation_steps=4
+loader = DataLoader(deeds, batch_size=8)  #> site loader batch_size=8 num_workers=0
+for x, y in loader:  #> use loader; cost cpu_ms=0.1 calls=4
+    with accelerator.accumulate(model):
+        loss = {loss}
+        #^ cost step_ms=24 device_ms=4 idle_ms=20 cpu_ms=24 launches=2000 calls={calls}
+        #^ op aten::mm shapes=[[{seen},64],[64,64]]
+        accelerator.backward(loss)
+        #^ cost step_ms=14 device_ms=2 idle_ms=12 cpu_ms=14 launches=1000 calls={calls}
+        optimizer.step()  #> cost step_ms=2 device_ms=1 idle_ms=1 cpu_ms=2 launches=10 calls={calls}
+"""
+
+
+def test_updates_that_accelerate_counts() -> None:
+    made = edited(ACCELERATED, "")
+    assert made is not None
+    assert "Accelerator(gradient_accumulation_steps=1)" in made
+    assert "batch_size=32)" in made
+    assert edited(ACCELERATED, "", calls=1) is None  # a step is a batch
+    example = read_example(ACCELERATED.format(**FACTS))
+    parts = parts_of(Context(example.profile, texts(example)))
+    assert parts is not None
+    assert [cost.line for cost in parts.lines] == [8, 9]  # the optimizer's work is done as often

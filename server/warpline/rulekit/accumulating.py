@@ -15,19 +15,23 @@ from itertools import chain
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below
+from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
+from warpline.rulekit.frameworks import construction_call
 from warpline.rulekit.loaders import loader_call, setting
 from warpline.rulekit.origins import Origin, option_names, origin, overridden
 from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source, is_method
-from warpline.wire.sites import Loader, facts_of
+from warpline.wire.frameworks import constructions
+from warpline.wire.sites import Framework, Loader, facts_of
 
 #: A partial step more or less at the window's ends.
 _TURN = 0.5
+#: Frameworks whose users write the loop.
+_IN_LOOPS = ("accelerate.Accelerator",)
 _PRINTS = ("print", "info", "debug", "warning", "log")
 
 
@@ -65,8 +69,9 @@ class Parts:
 
 def parts_of(context: Context) -> Parts | None:
     """What the steps' backward passes are of: several batches of one update, counted by a loop's ``range(n)``
-    or ``batch.chunk(n)``. None where there is one, or where other numbers with the same product would not
-    compute the same."""
+    or ``batch.chunk(n)``, by ``if i % n == 0: optimizer.step()`` or by accelerate.
+
+    None where there is one, or where other numbers with the same product would not compute the same."""
     for step in training_steps(context):
         source = step.source
         loop = next(iter(source.loops(step.backward)), None)
@@ -81,27 +86,154 @@ def parts_of(context: Context) -> Parts | None:
 
 def _of_loop(context: Context, step: TrainingStep, loop: cst.For, calls: float) -> Parts | None:
     source = step.source
-    counted = _counted(source, loop)
-    if counted is None:
+    pieces = _counted(source, loop)
+    written = pieces or accumulated_every(step)
+    given = (source, written) if written is not None else _of_framework(context)
+    if given is None:
         return None
-    count = origin(context, source, counted, ends=_is_whole)
-    number = _whole(context, count)
+    count = origin(context, *given, ends=is_whole)
+    number = whole(context, count)
     if number is None or number < 2 or abs(calls - number) > _TURN:
         return None
     named = _Reads(context, count)
-    if not _is_averaged(named, source, loop) or _sums(context, step):
+    # A framework divides the loss itself.
+    if (written is not None and not _is_averaged(named, source, loop)) or _sums(context, step):
         return None
-    lines = _lines(context, source, loop, calls)
-    if not _is_range(source, loop.iter):
-        return Parts(number, count, 0, None, lines) if named.only_counts(loop, None) else None
+    if not _turns_alike(context, step, loop, named):
+        return None
+    lines = _lines(context, step, loop, calls, stepping=written is None)
+    if pieces is not None and not _is_range(source, loop.iter):
+        return Parts(number, count, 0, None, lines) if named.only_counts(loop, given[1], None) else None
     for rows, taken in chain(_of_loaders(context, source, loop), _of_slices(context, source, loop)):
-        size = _whole(context, rows)
+        size = whole(context, rows)
         if size is None or size < 1 or not _is_seen(lines, size):
             continue
         sized = _Reads(context, rows)
-        if named.only_counts(loop, sized) and sized.only_sizes(taken, named):
+        if named.only_counts(loop, given[1], sized) and sized.only_sizes(taken, named):
             return Parts(number, count, size, rows, lines)
     return None
+
+
+def accumulated_every(step: TrainingStep) -> cst.BaseExpression | None:
+    """The ``n`` of ``if (i + 1) % n == 0: optimizer.step()``."""
+    source = step.source
+    for call in source.nodes(cst.Call):
+        choice = source.enclosing(call, cst.If) if source.is_named(call.func, "step") else None
+        for node in source.nodes(cst.BinaryOperation, within=choice.test) if choice is not None else ():
+            if isinstance(node.operator, cst.Modulo):
+                return node.right
+    return None
+
+
+def _of_framework(context: Context) -> tuple[Source, cst.BaseExpression] | None:
+    """The number that a framework gets, which divides losses by it and holds the optimizer's steps back."""
+    for one in constructions():
+        for site in context.sites("framework") if one.accumulates and one.key in _IN_LOOPS else ():
+            if facts_of(Framework, site).construction == one.key:
+                found = construction_call(context, site, one)
+                arg = found[0].argument(found[1], one.accumulates) if found is not None else None
+                if found is not None and arg is not None:
+                    return found[0], arg.value
+    return None
+
+
+def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: _Reads) -> bool:
+    """Whether the loop does the same in its turns but for the update: with fewer of them, their numbers and
+    what is done once in each would mean something else."""
+    source, counters = step.source, _counters(step.source, loop, named)
+    for call in source.nodes(cst.Call, within=loop.body):
+        if source.is_named(call.func, "step") and "sched" in source.code(call.func).lower():
+            choice = source.enclosing(call, cst.If)
+            if choice is None or not any(one in named for one in source.nodes(cst.Name, within=choice.test)):
+                return False
+    if not all(
+        _length_alike(source, call, named)
+        for call in source.nodes(cst.Call)
+        if _is_length(source, call, loop)
+    ):
+        return False
+    function = source.enclosing(loop, cst.FunctionDef) or source.module
+    return all(
+        _is_told(source, node) or _is_counted_off(source, node, named)
+        for node in source.nodes(cst.Name, within=function)
+        if node.value in counters
+        and source.is_value(node)
+        and not source.binds(node)
+        and context.reached.node(source, node) is not False
+    )
+
+
+def _is_length(source: Source, call: cst.Call, loop: cst.For) -> bool:
+    """Whether it is the number of batches: of what the loop goes over, or of a loader by its name."""
+    if source.name(call.func) != "len" or not call.args:
+        return False
+    named = source.code(call.args[0].value)
+    over = source.nodes(cst.Name, cst.Attribute, within=loop.iter)
+    return "loader" in named.lower() or named in [source.code(one) for one in over]
+
+
+def _length_alike(source: Source, call: cst.Call, named: _Reads) -> bool:
+    """Whether fewer batches change nothing there: the last is asked for, a sum over all is divided by it, or
+    it is divided by how many an update has."""
+    if (
+        _is_told(source, call)
+        or _is_divisor(source, call)
+        or source.enclosing(call, cst.Comparison) is not None
+    ):
+        return True
+    above = source.parent(call)
+    while isinstance(above, cst.BinaryOperation):
+        if above.right in named and isinstance(above.operator, (cst.Divide, cst.FloorDivide)):
+            return True
+        above = source.parent(above)
+    return False
+
+
+def _counters(source: Source, loop: cst.For, named: _Reads) -> set[str]:
+    """The names of the number of a turn."""
+    over, target = loop.iter, loop.target
+    found: list[cst.BaseExpression] = []
+    if _is_range(source, over):
+        found = [target] if len(getattr(over, "args", ())) == 1 else []
+    elif isinstance(over, cst.Call) and source.is_named(over.func, "enumerate"):
+        found = [target.elements[0].value] if isinstance(target, cst.Tuple) else []
+    for node in source.nodes(cst.BinaryOperation, within=loop.body):
+        if isinstance(node.operator, cst.Modulo) and node.right in named:
+            found += source.nodes(cst.Name, within=node.left)
+    return {one.value for one in found if isinstance(one, cst.Name)}
+
+
+def _is_counted_off(source: Source, node: cst.Name, named: _Reads) -> bool:
+    """Whether the number of a turn only says which part of the update it is, or whether it is the last."""
+    for outer in source.ancestors(node):
+        if isinstance(outer, (cst.BinaryOperation, cst.Comparison)):
+            inner = source.nodes(cst.Name, cst.Attribute, cst.Subscript, within=outer)
+            calls = source.nodes(cst.Call, within=outer)
+            if any(one in named for one in inner) or any(source.is_named(one.func, "len") for one in calls):
+                return True
+            if isinstance(outer, cst.Comparison):
+                first = outer.left is node and source.literal(outer.comparisons[0].comparator) == 0
+                return first or _only_tells(source, outer)
+        elif isinstance(outer, (cst.SimpleStatementLine, cst.IndentedBlock)):
+            return False
+    return False
+
+
+def _only_tells(source: Source, test: cst.Comparison) -> bool:
+    """Whether a condition only has something printed."""
+    choice = source.enclosing(test, cst.If)
+    if choice is None or not source.inside(test, choice.test) or choice.orelse is not None:
+        return False
+    body = choice.body
+    small = list(body.body) if isinstance(body, cst.SimpleStatementSuite) else []
+    for line in body.body if isinstance(body, cst.IndentedBlock) else ():
+        small += line.body if isinstance(line, cst.SimpleStatementLine) else [cst.Pass()]
+    return all(
+        isinstance(one, cst.Expr)
+        and isinstance(one.value, cst.Call)
+        and source.is_named(one.value.func, *_PRINTS)
+        for one in small
+    )
 
 
 def _sums(context: Context, step: TrainingStep) -> bool:
@@ -145,20 +277,20 @@ def _is_range(source: Source, over: cst.BaseExpression) -> bool:
     return isinstance(over, cst.Call) and source.is_named(over.func, "range")
 
 
-def _is_whole(source: Source, node: cst.BaseExpression) -> bool:
+def is_whole(source: Source, node: cst.BaseExpression) -> bool:
     """Whether it is a whole number, or a product of such, as ``5 * 8``."""
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
-        return _is_whole(source, node.left) and _is_whole(source, node.right)
+        return is_whole(source, node.left) and is_whole(source, node.right)
     return isinstance(node, cst.Integer)
 
 
-def _whole(context: Context, found: Origin) -> int | None:
+def whole(context: Context, found: Origin) -> int | None:
     """The number that is written there; None for anything else, and for a field that calls give another."""
     if found.kind == "field":
         held = _held(found)
         if any(source.argument(call, held) is not None for source, call in context.calls()):
             return None
-    if found.kind == "unknown" or not _is_whole(found.source, found.node):
+    if found.kind == "unknown" or not is_whole(found.source, found.node):
         return None
     number = 1
     for one in found.source.nodes(cst.Integer, within=found.node):
@@ -210,17 +342,32 @@ def _word(source: Source, node: cst.CSTNode) -> str:
     return ""
 
 
-def _lines(context: Context, source: Source, loop: cst.For, calls: float) -> tuple[LineCost, ...]:
-    """The lines of a loop that run in each of its turns, and what they call; not those that wait for batches
-    of a loader, which takes as long for larger ones."""
-    (first, _), (last, _) = source.span(loop)
+def _lines(
+    context: Context, step: TrainingStep, loop: cst.For, calls: float, *, stepping: bool
+) -> tuple[LineCost, ...]:
+    """The lines of a loop that run in each of its turns, and what they call. ``stepping``: the optimizer is
+    called in each turn, too, and a framework has it wait.
+
+    Lines that wait for a loader are left out, and what computes nothing on the device, as a function that
+    makes a batch in the host's memory: larger ones take longer there."""
+    source = step.source
+    (first, _), (last, _) = source.span(loop.body)
+    steps = [call for call in source.nodes(cst.Call, within=loop) if source.is_named(call.func, "step")]
+    without = {source.line(call) for call in steps} if stepping else set()
     within = [
         cost
         for cost in context.costs_within(source.path, first, last)
-        if cost.calls > calls - _TURN and not cost.loader_ms
+        if cost.calls > calls - _TURN and cost.line not in without
     ]
+    computing = {cost for cost in context.profile.lines if cost.device_ms > cost.copy_ms}
+    functions = {function_of(cost) for cost in computing} - {function_of(cost) for cost in within}
+    back = source.place(step.backward)
     found = {line.place: line for cost in within for line in below(context, cost) if not line.loader_ms}
-    return tuple(found.values())
+    return tuple(
+        line
+        for line in found.values()
+        if line in computing or line.place == back or function_of(line) in functions
+    )
 
 
 def _is_seen(lines: tuple[LineCost, ...], size: int) -> bool:
@@ -240,7 +387,7 @@ def _of_loaders(context: Context, source: Source, loop: cst.For) -> Iterator[_Ta
         if not any(file == source.path and first <= line <= last for file, line in site.uses):
             continue
         found = setting(context, site, "batch_size")
-        if found is not None and _whole(context, found) == facts_of(Loader, site).batch_size:
+        if found is not None and whole(context, found) == facts_of(Loader, site).batch_size:
             where, call = loader_call(context, site)
             given = where.argument(call, "batch_size", 1)
             yield found, (given.value,) if given is not None else ()
@@ -250,17 +397,20 @@ def _of_slices(context: Context, source: Source, loop: cst.For) -> Iterator[_Tak
     """The sizes of batches that the loop takes from an iterator, or has a function draw."""
     made = [*_taken(source, loop), *_drawn(source, loop)]
     for sizes in made:
-        found = origin(context, source, sizes[0], ends=_is_whole)
+        found = origin(context, source, sizes[0], ends=is_whole)
         same = [
             node
             for node in sizes
-            if node is sizes[0] or origin(context, source, node, ends=_is_whole).node is found.node
+            if node is sizes[0] or origin(context, source, node, ends=is_whole).node is found.node
         ]
         if len(same) == len(sizes):
             yield found, tuple(sizes)
 
 
 def _taken(source: Source, loop: cst.For) -> Iterator[list[cst.BaseExpression]]:
+    own = taken_sizes(source, loop, loop.iter)
+    if own:
+        yield own
     for call in source.nodes(cst.Call, within=loop.body):
         if source.name(call.func) == "next" and call.args:
             found = taken_sizes(source, loop, call.args[0].value)
@@ -320,15 +470,18 @@ class _Reads:
             return False
         if self._context.reached.node(source, node) is False:
             return False
-        return origin(self._context, source, node, ends=_is_whole).node is self.found.node
+        return origin(self._context, source, node, ends=is_whole).node is self.found.node
 
     def __contains__(self, node: object) -> bool:
         return node in self.nodes
 
-    def only_counts(self, loop: cst.For, sizes: _Reads | None) -> bool:
-        """Whether it is read for what fewer and larger batches do not change, or change with it."""
+    def only_counts(self, loop: cst.For, written: cst.BaseExpression, sizes: _Reads | None) -> bool:
+        """Whether it is read for what fewer and larger batches do not change, or change with it. ``written``:
+        what the update counts its batches by."""
         return all(
-            source.inside(node, loop.iter)
+            node is written
+            or source.inside(node, loop.iter)
+            or _is_cycle(source, node)
             or _is_passed(self, source, node)
             or _is_divisor(source, node)
             or _is_last(source, node)
@@ -403,6 +556,14 @@ def _is_divisor(source: Source, node: cst.BaseExpression) -> bool:
         return above.value is node and isinstance(above.operator, cst.DivideAssign)
     call = source.parent(above) if isinstance(above, cst.Arg) else None
     return isinstance(call, cst.Call) and source.is_named(call.func, "div", "div_", "true_divide")
+
+
+def _is_cycle(source: Source, node: cst.BaseExpression) -> bool:
+    """Whether turns are counted by it: ``(i + 1) % n``."""
+    above = source.parent(node)
+    if not isinstance(above, cst.BinaryOperation) or not isinstance(above.operator, cst.Modulo):
+        return False
+    return above.right is node
 
 
 def _is_last(source: Source, node: cst.BaseExpression) -> bool:

@@ -9,10 +9,11 @@ slices its batches (`for at in range(0, count, size)`, `data.split(size)`) or ge
 accelerate and transformers, `accumulate_grad_batches` of Lightning), it halves the number of batches, so that
 an update still sees the same samples. The gain is per sample.
 
-Where a loop inside the step adds up the gradients of several batches (`for _ in range(PARTS)` with
-`loss / PARTS`, or `batch.chunk(PARTS)`), the fix makes the batches larger, by as much as the device needs and
-its memory holds, and their number smaller: an update sees the same samples, and its loss is the same up to
-rounding. It is offered where both numbers are written once, and nothing reads them that would change.
+Where a step is an update that adds up the gradients of several batches (`for _ in range(PARTS)` with
+`loss / PARTS`, `batch.chunk(PARTS)`, `if i % PARTS == 0`, accelerate), the fix makes the batches larger, as
+much as the device needs and its memory holds, and their number smaller: an update sees the same samples, and
+its loss is the same up to rounding. It is offered where both numbers are written once, and nothing reads them
+that would change.
 
 On a CPU it finds steps without a backward pass that spend much of their time between operators, or in linear
 layers that take hardly longer for twice the rows, because they wait for their weights from memory (tried
@@ -294,13 +295,14 @@ from warpline.model.change import Change, LargerBatch, Replace, Scale, Together
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.accumulating import Parts, parts_of
+from warpline.rulekit.accumulating import Parts, accumulated_every, is_whole, parts_of, whole
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.frameworks import ACCUMULATES, accumulating_half
 from warpline.rulekit.holders import holder
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
+from warpline.rulekit.origins import origin
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.slicing import Slices, sliced
 from warpline.rulekit.training import TrainingStep, training_steps
@@ -585,12 +587,12 @@ def doubled(context: Context, site: Site, size: int) -> Fix:
         raise Refused("the batch size was changed since the run")
     step = next((found for found in training_steps(context) if found.loop is not None), None)
     others = []
-    accumulation = _accumulation(step) if step is not None else None
+    accumulation = _accumulation(context, step) if step is not None else None
     if accumulation is not None:
-        source, number = accumulation
-        if number.evaluated_value % _FACTOR:
+        source, node, number = accumulation
+        if number % _FACTOR:
             raise Refused("the number of accumulated batches is odd")
-        others.append(Edits(source).replace(number, str(number.evaluated_value // _FACTOR)))
+        others.append(Edits(source).replace(node, str(number // _FACTOR)))
     others = others or accumulating_half(context)
     values = {"batch_size": str(size * _FACTOR)}
     title = "Double the batch" + (ACCUMULATES if others else "")
@@ -621,29 +623,13 @@ def _is_target(source: Source, use: cst.Name) -> bool:
     return isinstance(parent, (cst.AssignTarget, cst.AnnAssign)) and parent.target is use
 
 
-def _accumulation(step: TrainingStep) -> tuple[Source, cst.Integer] | None:
+def _accumulation(context: Context, step: TrainingStep) -> tuple[Source, cst.BaseExpression, int] | None:
     """The one number N of ``if (i + 1) % N == 0: optimizer.step()``."""
-    source = step.source
-    for call in source.nodes(cst.Call):
-        choice = source.enclosing(call, cst.If) if source.is_named(call.func, "step") else None
-        modulo = _modulo(source, choice.test) if choice is not None else None
-        if modulo is None:
-            continue
-        if isinstance(modulo.right, cst.Name):
-            name = modulo.right.value
-            values = [
-                node.value for node in source.nodes(cst.Assign) if source.code(node.targets[0].target) == name
-            ]
-            if len(values) == 1 and isinstance(values[0], cst.Integer):
-                return source, values[0]
+    every = accumulated_every(step)
+    if every is None:
+        return None
+    found = origin(context, step.source, every, ends=is_whole)
+    number = whole(context, found)
+    if number is None or found.node is every:
         raise Refused("the number of accumulated batches was not found")
-    return None
-
-
-def _modulo(source: Source, test: cst.BaseExpression) -> cst.BinaryOperation | None:
-    found = (
-        node
-        for node in source.nodes(cst.BinaryOperation, within=test)
-        if isinstance(node.operator, cst.Modulo)
-    )
-    return next(found, None)
+    return found.source, found.node, number
