@@ -129,6 +129,19 @@ for row in rows:
     x = row.to(device)  # here
     seen(x)
 """
+SPLIT = """\
+parts = torch.split(torch.cat([torch.ones(2, 4), torch.zeros(2, 4)]), 2)
+for step in range(4):
+    x = parts[step % 2].to(device)  # here
+    seen(x)
+"""
+#: The same copy of a tensor from before the step as it is.
+WHOLE = """\
+#^ node aten._to_copy.default args=[%9] shape=[2,4]; tensor %9 shape=[2,4]
+"""
+DERIVED = CONSTRUCTOR.replace("    def runs", "class Runs(Archive):\n    def runs").replace(
+    "in Archive(", "in Runs("
+)
 LOADED = """\
 def read():
     return {"x": torch.ones(20, 4)}
@@ -145,7 +158,7 @@ for start in (2, 7):
 
 
 def found(
-    script: str, record: str = "", cost: str = "", needed: dict[str, float] | None = None
+    script: str, record: str = "", cost: str = "", needed: dict[str, float] | None = None, keep: bool = False
 ) -> tuple[str, Draft]:
     """``cost``: a line that runs in each step."""
     lines = []
@@ -156,7 +169,8 @@ def found(
     example = read_example("".join(lines))
     at = next(at for at, line in enumerate(example.text.split("\n"), 1) if "# here" in line)
     move = Site("to", FILE, at, "<module>", {"pinned": False, "non_blocking": True, **(needed or {})})
-    facts = replace(example.profile.facts, sites=(move,))
+    others = example.profile.facts.sites if keep else ()
+    facts = replace(example.profile.facts, sites=(*others, move))
     (draft,) = PageableHostCopy().find(Context(replace(example.profile, facts=facts), texts(example)))
     return example.text, draft
 
@@ -202,6 +216,8 @@ CASES = {
     "a buffer that is filled": (FILLED, SLICE, "buffer ="),
     "a function that returns it": (RETURNED, ROW, "return table * scale"),
     "views that were made before": (UNBOUND, "", "rows ="),
+    "parts that were split off before": (SPLIT, WHOLE, "parts ="),
+    "a class that it is derived from": (DERIVED, SLICE, "self.traces = torch.from_numpy"),
     "an entry of a mapping": (LOADED, SLICE, "self.x ="),
 }
 
@@ -233,6 +249,7 @@ NOT = [
     (MODULE, "TABLE[start : start + 3]", "TABLE[:, 2:5]", COLUMNS),
     (MODULE, "TABLE[start : start + 3]", "TABLE[picks]", ""),
     (MODULE, "TABLE[start : start + 3]", "TABLE[2:9:2]", ""),
+    (MODULE, "TABLE[start : start + 3]", "TABLE.view(-1, 4)[picks]", ""),
     (MODULE, "to(device)", "to(device, torch.float16)", SLICE),
     # It may be written to while it is copied, or what it shares memory with is.
     (MODULE, "    seen(x)", "    TABLE[0] = 1.0\n    seen(x)", SLICE),
@@ -259,6 +276,10 @@ NOT = [
     (LIST, "tables[step % 2]", "tables[step % 2][step]", ""),
     (APPENDED, "shards = Shards()", "shards = Shards()\nshards.tables.append(other)", SLICE),
     (RETURNED, "train(load(2.0))", "train(load(2.0))\ntrain(load(3.0))", ROW),
+    (SPLIT, "torch.split(torch.cat(", "torch.sort(torch.cat(", WHOLE),
+    (SPLIT, "), 2)", "), 2, dim=1)", WHOLE),
+    (SPLIT, "torch.zeros(2, 4)]), 2)", "torch.zeros(2, 4)])[:, :2], 2)", WHOLE),
+    (FIELD, "held = Survey(", "held = other.Opened(", SLICE),
     # Another process.
     (CONSTRUCTOR, "class Archive:", "class Archive(multiprocessing.Process):", SLICE),
     (MODULE, "for start", "TABLE.share_memory_()\nfor start", SLICE),
@@ -271,6 +292,14 @@ def test_others_are_told_at_the_copy(script: str, old: str, new: str, record: st
     text, draft = found(script.replace(old, new), record)
     assert "# here" in text.split("\n")[draft.line - 1]
     assert not draft.fixes
+
+
+def test_a_module_that_workers_may_run_again_does_not_pin() -> None:
+    loader = "other = DataLoader(data)  #> site loader num_workers=4 pin_memory=false; use loader\n"
+    loader += "last = DataLoader(data)  #> site loader num_workers=4 pin_memory=false as=last; use last\n"
+    for script, pinned in ((MODULE, False), (CONSTRUCTOR, True)):
+        text, draft = found(loader + script, SLICE, keep=True)
+        assert ("# here" in text.split("\n")[draft.line - 1]) is not pinned
 
 
 def test_one_that_each_step_makes_is_no_such_tensor() -> None:

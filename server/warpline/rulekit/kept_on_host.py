@@ -20,8 +20,8 @@ from warpline.rulekit.graph.graph import Graph, Node, graph_of
 from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.origins import assigned_values, fields, is_self
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, is_method
-from warpline.wire.sites import Move, facts_of
+from warpline.syntax.source import Source, called_name, is_method
+from warpline.wire.sites import Loader, Move, facts_of
 
 #: Methods that give a view, as far as the record does not say otherwise.
 _SAME_MEMORY = (
@@ -30,6 +30,17 @@ _SAME_MEMORY = (
 )  # fmt: skip
 #: They share the memory of the array that they are given.
 _OF_ARRAYS = ("torch.from_numpy", "torch.as_tensor", "torch.asarray", "torch.frombuffer")
+#: The same as functions of torch's, and what else gives several tensors.
+_PARTS = tuple(f"torch.{name}" for name in ("split", "chunk", "unbind", "tensor_split", "narrow", "select"))
+#: They give several tensors, and one of these is taken.
+_TAKE_APART = ("split", "chunk", "unbind", "tensor_split")
+#: Where these methods get the dimension that they take apart.
+_DIMENSION = {"split": 1, "chunk": 1, "tensor_split": 1, "unbind": 0, "narrow": 0, "select": 0}
+_SEVERAL = (
+    "split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit", "meshgrid", "topk", "sort",
+    "max", "min", "median", "mode", "kthvalue", "unique", "where", "nonzero", "svd", "qr", "eigh", "load",
+    "frexp", "histogram", "broadcast_tensors", "device", "compile",
+)  # fmt: skip
 _TURNS = ("iter", "enumerate", "zip", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm", "reversed", "list", "tuple")
 _DEPTH = 12  # names that are followed one after the other: chosen, so that a circle ends
 
@@ -197,14 +208,23 @@ def _followed(path: _Path, source: Source, node: cst.BaseExpression, left: int, 
     if not left:
         raise Refused(BY_HAND)
     if isinstance(node, cst.Subscript):
-        if len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
-            path.indices.insert(0, node.slice[0].slice.value)
-        elif not sure and not all(_whole_rows(source, one.slice) for one in node.slice[:1]):
+        first, *rest = (one.slice for one in node.slice)
+        if isinstance(first, cst.Index) and not rest:
+            path.indices.insert(0, first.value)
+        elif not isinstance(first, cst.Slice) or first.step is not None or not all(map(_is_all, rest)):
             raise Refused(BY_HAND)
         return _followed(path, source, node.value, left - 1, sure)
-    if is_method(node, *_SAME_MEMORY) and not source.name(node.func).startswith("torch."):  # type: ignore[attr-defined]
-        path.indices.clear()  # only a tensor has these
-        return _followed(path, source, node.func.value, left - 1, True)  # type: ignore[attr-defined]
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        function = source.name(node.func) in _PARTS and bool(node.args)
+        if function or (is_method(node, *_SAME_MEMORY) and not source.name(node.func).startswith("torch.")):
+            at = _DIMENSION.get(called_name(node))
+            dim = source.argument(node, "dim", at + function) if at is not None else None
+            if dim is not None and source.literal(dim.value) != 0:
+                raise Refused(BY_HAND)  # not in one piece
+            if called_name(node) in _TAKE_APART and path.indices:
+                path.indices.pop(0)
+            whole = node.args[0].value if function else node.func.value
+            return _followed(path, source, whole, left - 1, sure)
     if isinstance(node, (cst.Name, cst.Attribute)):
         path.named.append((source, node))
         turn = _turn_of(source, node) if isinstance(node, cst.Name) else None
@@ -216,8 +236,9 @@ def _followed(path: _Path, source: Source, node: cst.BaseExpression, left: int, 
     return _made(path, source, node, left, sure)
 
 
-def _whole_rows(source: Source, part: cst.BaseSlice) -> bool:
-    return isinstance(part, cst.Slice) and part.step is None
+def _is_all(part: cst.BaseSlice) -> bool:
+    """Whether it is ``:``."""
+    return isinstance(part, cst.Slice) and part.lower is part.upper is part.step is None
 
 
 def _made(path: _Path, source: Source, node: cst.BaseExpression, left: int, sure: bool) -> Kept:
@@ -331,22 +352,52 @@ def _given(
     """The only value of a name, or of an attribute, whatever object has it. Raises Refused."""
     found = assigned_values(context, source, node)
     if isinstance(node, cst.Attribute):
-        name = node.attr.value
+        name, classes = node.attr.value, _classes(context, source, node.value)
+        owners = [one for one in _fields(context, name) if one[1].name.value in classes]
         passed = [
             (other, argument.value)
-            for where, owner, names in _dataclasses(context, name)
+            for _, owner, names in owners
             for other, call in context.calls(owner.name.value)
             if (argument := other.argument(call, name, names.index(name))) is not None
         ]
-        found = passed or found or _assigned_by_objects(context, name)
-        found = found or [(one.source, one.node) for one in fields(context, name)]
+        defaults = [
+            (one.source, one.node)
+            for one in fields(context, name)
+            if (owner := one.source.enclosing(one.node, cst.ClassDef)) is not None
+            and owner.name.value in classes
+        ]
+        found = passed or found or _assigned_in(context, name, classes) or defaults
     if len(found) != 1:
         raise Refused(BY_HAND)
     return found[0]
 
 
-def _assigned_by_objects(context: Context, name: str) -> list[tuple[Source, cst.BaseExpression]]:
-    """What methods give an attribute of that name of their own object."""
+def _classes(context: Context, source: Source, node: cst.BaseExpression) -> set[str]:
+    """The names of the class that an object is of, and of those that it is derived from; empty where that is
+    not known."""
+    owner = source.enclosing(node, cst.ClassDef) if is_self(node) else None
+    found = {owner.name.value} if owner is not None else set()
+    for _ in range(_DEPTH if owner is None else 0):
+        if isinstance(node, cst.Call):
+            back = source.returned(node)
+            if back is None:
+                found = {called_name(node)}
+                break
+            node = back
+        given = assigned_values(context, source, node) if isinstance(node, (cst.Name, cst.Attribute)) else []
+        if len(given) != 1:
+            break
+        source, node = given[0]
+    for _ in range(_DEPTH):
+        for other in context.sources():
+            for one in other.nodes(cst.ClassDef):
+                if one.name.value in found:
+                    found |= {other.name(base.value).rpartition(".")[2] for base in one.bases}
+    return found
+
+
+def _assigned_in(context: Context, name: str, classes: set[str]) -> list[tuple[Source, cst.BaseExpression]]:
+    """What methods of these classes give an attribute of their own object."""
     return [
         (source, assign.value)
         for source in context.sources()
@@ -355,10 +406,12 @@ def _assigned_by_objects(context: Context, name: str) -> list[tuple[Source, cst.
         if isinstance(one.target, cst.Attribute)
         and one.target.attr.value == name
         and is_self(one.target.value)
+        and (owner := source.enclosing(assign, cst.ClassDef)) is not None
+        and owner.name.value in classes
     ]
 
 
-def _dataclasses(context: Context, name: str) -> list[tuple[Source, cst.ClassDef, list[str]]]:
+def _fields(context: Context, name: str) -> list[tuple[Source, cst.ClassDef, list[str]]]:
     """The classes with an annotated field of that name, each with its fields in order."""
     found = [
         (
@@ -385,11 +438,11 @@ def _is_tensor(source: Source, node: cst.BaseExpression) -> bool:
         return _is_tensor(source, node.left) or _is_tensor(source, node.right)
     if isinstance(node, cst.Subscript):
         return _is_tensor(source, node.value)
-    if not isinstance(node, cst.Call) or is_method(node, "numpy", "tolist", "item", "share_memory_"):
+    if not isinstance(node, cst.Call) or is_method(node, "numpy", "tolist", "item", *_SEVERAL):
         return False
     module, _, name = source.name(node.func).rpartition(".")
     if module == "torch":
-        return name not in ("load", "device", "compile", "Generator") and name.islower()
+        return name not in _SEVERAL and name.islower()
     return isinstance(node.func, cst.Attribute) and _is_tensor(source, node.func.value)
 
 
@@ -400,10 +453,12 @@ def _check_lasting(context: Context, kept: Kept, copy: tuple[Source, cst.Call]) 
     where, move = copy
     if context.cost(*kept.place) is not None:
         raise Refused(BY_HAND)  # made in each step
+    scope = source.enclosing(node, cst.FunctionDef)
+    if scope is None and any(facts_of(Loader, site).num_workers for site in context.sites(Loader.KIND)):
+        raise Refused(BY_HAND)  # a worker that is spawned would pin it, too
     loops = source.loops(node)
     if where is source and any(loop in loops for loop in where.loops(move)):
         raise Refused(BY_HAND)
-    scope = source.enclosing(node, cst.FunctionDef)
     for named, use in _uses(context, kept.named):
         if not _writes(named, use):
             continue
