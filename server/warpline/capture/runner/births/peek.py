@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from types import FrameType, FunctionType, ModuleType
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from .syntax import literal
+
+_OWN_REFERENCES = 3  # to that copy: the frame's, the one here, and the argument of `getrefcount`
 
 
 class Unknown:
@@ -36,6 +39,21 @@ def value_of(node: Optional[ast.AST], local: Optional[Mapping[str, Any]], global
         return item(value_of(node.value, local, globals_), key)
     known, value = literal(node)
     return value if known else UNKNOWN
+
+
+def names_of(frame: FrameType, thing: Any) -> List[str]:
+    """The variables of ``frame`` that are ``thing``.
+
+    Before Python 3.13 a frame keeps the copy of its variables that is read here, and with it what they were,
+    such as a step's tensors. It is emptied, unless the script has it, too (``locals()``), or a trace function
+    would write it back.
+    """
+    found = frame.f_locals
+    names = [name for name, value in found.items() if value is thing]
+    is_copy = type(found) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if is_copy and frame.f_trace is None and sys.getrefcount(found) <= _OWN_REFERENCES:
+        found.clear()
+    return names
 
 
 def attribute(thing: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Set, Tuple
 
 from ....wire.sites import Untrained
+from .peek import names_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -64,7 +65,7 @@ class Evaluated:
             return False
         code = user.f_code
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        return any(user.f_locals.get(name) is module for name in arguments)
+        return bool(arguments) and not set(names_of(user, module)).isdisjoint(arguments)
 
     def modules(self) -> List[Any]:
         """The living modules that were set to evaluate, and still are."""
@@ -203,8 +204,8 @@ def _names(sites: Sites, module: Any) -> List[str]:
     frame: Any = sys._getframe(1)
     while frame is not None:
         if sites.user_files[frame.f_code.co_filename] is not None:
-            values = [*frame.f_globals.items(), *frame.f_locals.items()]
-            found.update(name for name, value in values if value is module)
+            found.update(name for name, value in frame.f_globals.items() if value is module)
+            found.update(names_of(frame, module))
         frame = frame.f_back
     for holder in sites.living("module"):
         for name, value in holder._modules.items():
