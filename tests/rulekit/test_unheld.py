@@ -276,3 +276,11 @@ def test_a_statement_that_calls_elements_has_no_edit_of_its_own() -> None:
 def test_a_function_that_trains_it_later(more: str) -> None:
     assert made("body = Body()", more=more) == []
     assert made("body = Body()", more=more.replace("  #> skipped", ""))
+
+
+def test_a_loop_that_asks_for_its_gradients_again() -> None:
+    loop = "for p in {}.parameters():\n    p.requires_grad = wanted"
+    frozen = ["body = Body()", "body = Body().requires_grad_(False)", NO_GRAD]
+    assert made("body = Body()", held("Net.body"), more=loop.format("net.head")) == frozen
+    by_call = ["features = body(x)", NO_GRAD]
+    assert made("body = Body()", held("Net.body"), more=loop.format("net.body")) == by_call

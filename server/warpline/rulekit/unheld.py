@@ -87,6 +87,16 @@ def _called_as(source: Source, node: cst.CSTNode) -> str:
     return function.name.value if function is not None else ""
 
 
+def asking(context: Context) -> Iterator[str]:
+    """Names of modules in loops over whose parameters each of these may be asked for gradients."""
+    for source in context.sources():
+        for node in _training_more(source):
+            loop = source.enclosing(node, cst.For)
+            called = loop.iter.func if loop is not None and isinstance(loop.iter, cst.Call) else None
+            if isinstance(called, cst.Attribute) and called.attr.value in ("parameters", "named_parameters"):
+                yield source.code(called.value).rpartition(".")[2]
+
+
 def _training_more(source: Source) -> Iterator[cst.CSTNode]:
     for call in source.nodes(cst.Call):
         name = source.name(call.func)

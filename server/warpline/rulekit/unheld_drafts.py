@@ -20,7 +20,7 @@ from warpline.rulekit.graph.unheld import calls_of_unheld, of_unheld
 from warpline.rulekit.message import count
 from warpline.rulekit.saving import Spent, leaving
 from warpline.rulekit.ungraphed import without_graph
-from warpline.rulekit.unheld import frozen_ms, frozen_weights, trained_later, unheld_at
+from warpline.rulekit.unheld import asking, frozen_ms, frozen_weights, trained_later, unheld_at
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 from warpline.wire.sites import Module, Untrained, facts_of
@@ -206,7 +206,9 @@ def _without_gradients(context: Context, untrained: list[tuple[tuple[str, int], 
             *source.calls(line, "eval" if facts.evaluated else facts.type or "")
         ]
         found = found or _held_at(source, line, facts.held or [])
-        if file != source.path or facts.shared or len(found) != 1 or source.calls(line, "requires_grad_"):
+        names = {name.rpartition(".")[2] for name in facts.held or []}
+        again = source.calls(line, "requires_grad_") or any(map(names.__contains__, asking(context)))
+        if file != source.path or facts.shared or len(found) != 1 or again:
             raise Refused(_BY_HAND)
         edits.replace(found[0], f"{source.code(found[0])}.requires_grad_(False)")
     return edits.fix("Ask for no gradients of these weights", "unsafe")
