@@ -273,8 +273,8 @@ for batch in loader:  #> cost step_ms=28 cpu_ms=28 idle_ms=28 loader_ms=28; use 
 
 Unsafe: an update sees more samples (the same samples if gradients are accumulated), so the learning
 rate may need to change. Batch norm averages over more samples. Losses that average over what is not
-ignored weigh batches otherwise, and dropout draws other numbers. Where an evaluation draws its batches by the
-same function, it sees more samples, too.
+ignored weigh batches otherwise, and dropout draws other numbers, as may a script that draws its samples at
+random. Where an evaluation draws its batches by the same function, it sees more samples, too.
 
 ## References
 
@@ -456,8 +456,8 @@ class SmallBatch(Rule):
         yield context.draft(
             parts.first.place,
             f"An update adds up the gradients of {size}. Meanwhile the device is idle for {{idle}} a step "
-            "({share}) because of launch overhead, and uses {memory} of its memory. Fewer and larger batches "
-            "of the same samples take less time.",
+            "({share}) because of launch overhead, and uses {memory} of its memory. Fewer and larger "
+            "batches, with as many samples an update, take less time.",
             evidence if parts.size else {name: one for name, one in evidence.items() if name != "size"},
             cause=max(parts.lines, key=lambda cost: cost.step_ms).place,
             cost_ms=idle.total + working,
