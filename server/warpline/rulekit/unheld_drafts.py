@@ -30,7 +30,7 @@ _FOR_NOBODY = (
     "optimizer has."
 )
 _OF_MODULES = (
-    "The backward pass takes {spent} of each step ({share}) for gradients of what is made here, which no "
+    "The backward pass takes {spent} of each step ({share}) for gradients of this part, which no "
     "optimizer has."
 )
 
