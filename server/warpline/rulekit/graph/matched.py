@@ -6,6 +6,8 @@ import collections
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import libcst as cst
+
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.costed import Costed
@@ -39,11 +41,19 @@ def matched(context: Context, *families: str) -> list[Matched]:
     for family in families:
         for match in known(graph)[family]:
             place = _place(graph, match)
-            if place is not None:
+            if place is not None and not _is_called(context, place, match):
                 by_place.setdefault((place, match.kind), []).append(match)
     costed = (_costed(context, graph, place, matches) for (place, _), matches in by_place.items())
     found = (_applied(context, graph, one) for one in costed if one is not None)
     return [one for one in found if context.matters(one.step_ms)]
+
+
+def _is_called(context: Context, place: FileLine, match: Match) -> bool:
+    """Whether the line calls the function itself: torch computes some of them by several operators, too."""
+    name = match.call.partition("(")[0].rpartition(".")[2]
+    source = context.source(place[0]) if place[0] in context.profile.sources else None
+    calls = source.at(place[1], cst.Call) if source is not None and name else []
+    return source is not None and any(source.is_named(call.func, name) for call in calls)
 
 
 def by_hand(one: Matched) -> str:
