@@ -61,6 +61,8 @@ FIRST = (
     ("First contact on GPUs, round 17", "round17", "cuda"),
     ("First contact on CPUs, round 18", "round18cpu", "cpu"),
     ("First contact on CPUs, round 19", "round19cpu", "cpu"),
+    ("First contact on GPUs, round 20", "round20", "cuda"),
+    ("First contact on CPUs, round 20", "round20cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
