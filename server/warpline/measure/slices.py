@@ -74,16 +74,15 @@ class _Warmups:
         self.waiting: dict[int, BackgroundTiming] = {}  # those at their first slice
         self.alone = set(alone)  # no longer started beside others
 
-    def begun(self, plain: Process) -> tuple[BackgroundTiming, bool]:
-        """The plain process, and whether it waits for its first slice. Once its memory is known from an
-        earlier one, the first changed processes start beside it."""
-        one = self.start(plain)
+    def begun(self, one: BackgroundTiming) -> bool:
+        """Whether the plain process gets to its first slice. Once its memory is known from an earlier one,
+        the first changed processes start beside it."""
         known = self.timer.bytes
         several = self._next(0, warm_together() - 1, known) if known else []
         begun = self._run([one], several)[0]
         if begun and one.group is not None:
             self.timer.bytes = max(known, room.held(one.group))
-        return one, begun
+        return begun
 
     def following(self, turns: Sequence[int]) -> int:
         """The number in ``turns`` that comes next. Those at their first slice come before the others, which
@@ -150,10 +149,9 @@ def shared(
             alive.append(held)
             return held
 
-        warmups = _Warmups(timer, start, changed, compiling)
+        one, warmups = start(plain), _Warmups(timer, start, changed, compiling)
         try:
-            one, begun = warmups.begun(plain)
-            if not begun:
+            if not warmups.begun(one):
                 if one.failed:
                     timer.one_at_a_time()
                 else:
@@ -190,8 +188,7 @@ def shared(
         finally:
             for held in warmups.waiting.values():
                 held.give_up()
-            if alive:
-                _deliver(timer, alive[0], pairs, length, keep)
+            _deliver(timer, one, pairs, length, keep)
 
 
 def _begun(one: BackgroundTiming) -> bool:

@@ -20,7 +20,7 @@ from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.frameworks import construction_call
 from warpline.rulekit.loaders import loader_call, setting
-from warpline.rulekit.origins import Origin, option_names, origin, overridden
+from warpline.rulekit.origins import Origin, executes_text, option_names, origin, overridden
 from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Refused
@@ -300,9 +300,8 @@ def whole(context: Context, found: Origin) -> int | None:
 
 def _set_by_word(context: Context, found: Origin) -> str | None:
     """The word of the command line, or the file it names, that may give a constant another value in a script
-    that runs other code as its own (``exec(open("configurator.py").read())``)."""
-    runs = any(found.source.is_named(call.func, "exec") for call in found.source.nodes(cst.Call))
-    if found.kind != "constant" or not runs:
+    that runs other code as its own."""
+    if found.kind != "constant" or not executes_text(found.source):
         return None
     own = f"--{_held(found)}"
     words = context.profile.manifest.argv

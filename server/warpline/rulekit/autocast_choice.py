@@ -13,7 +13,15 @@ from warpline.rulekit.autocasting import Region
 from warpline.rulekit.context import Context
 from warpline.rulekit.double_settings import given_elsewhere
 from warpline.rulekit.flags import flags_of, turned
-from warpline.rulekit.origins import Origin, assigned_values, is_literal, origin, overridden
+from warpline.rulekit.origins import (
+    Origin,
+    assigned_values,
+    executes_text,
+    is_literal,
+    options_passed,
+    origin,
+    overridden,
+)
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
@@ -179,10 +187,9 @@ def _passed(context: Context, source: Source, name: cst.BaseExpression) -> str |
     where it executes code for that."""
     if not isinstance(name, cst.Name) or len(assigned_values(context, source, name)) != 1:
         return None
-    if not any(source.is_named(call.func, "exec") for call in source.nodes(cst.Call)):
+    if not executes_text(source):
         return None
-    words = (word.partition("=")[0] for word in context.profile.manifest.argv)
-    return next((word for word in words if word == f"--{name.value}"), None)
+    return next((word for word in options_passed(context) if word == f"--{name.value}"), None)
 
 
 def _flag(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> AutocastChoice | None:

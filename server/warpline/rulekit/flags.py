@@ -207,13 +207,18 @@ def _set_outside(context: Context, name: str) -> list[tuple[Source, cst.BaseExpr
     """What assignments give the attribute ``name`` of an object that is not a method's own."""
     return [
         (source, assign.value)
-        for source in context.sources()
-        for assign in source.nodes(cst.Assign)
-        for one in assign.targets
-        if isinstance(one.target, cst.Attribute)
-        and one.target.attr.value == name
-        and not is_self(one.target.value)
+        for source, assign, target in attributes_assigned(context, name)
+        if not is_self(target.value)
     ]
+
+
+def attributes_assigned(context: Context, name: str) -> Iterator[tuple[Source, cst.Assign, cst.Attribute]]:
+    """The assignments to an attribute ``name``, each with its target."""
+    for source in context.sources():
+        for assign in source.nodes(cst.Assign):
+            for one in assign.targets:
+                if isinstance(one.target, cst.Attribute) and one.target.attr.value == name:
+                    yield source, assign, one.target
 
 
 def _does_only(source: Source, method: cst.FunctionDef, assign: cst.Assign) -> bool:

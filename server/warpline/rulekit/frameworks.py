@@ -17,7 +17,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
 from warpline.rulekit.holders import argument, beside, literal_at
 from warpline.rulekit.literals import written_for
-from warpline.rulekit.origins import overridden
+from warpline.rulekit.origins import options_passed, overridden
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.frameworks import HALVES, Construction, Setting, constructions
@@ -386,8 +386,7 @@ def _parsed(
 
 def _not_passed(context: Context, is_it: Callable[[str], bool]) -> None:
     """Raises Refused where the command line passes an option that ``is_it``."""
-    options = (word.split("=")[0] for word in context.profile.manifest.argv)
-    if option := next(filter(is_it, options), ""):
+    if option := next(filter(is_it, options_passed(context)), ""):
         raise Refused(f"the command line passes `{option}`: change it there")
 
 

@@ -14,6 +14,7 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.copies import FileLine, move_calls, moved_to
+from warpline.rulekit.flags import attributes_assigned
 from warpline.rulekit.fresh import BY_HAND, MAKES, PROCESSES, changes
 from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import Graph, Node, graph_of
@@ -400,12 +401,8 @@ def _assigned_in(context: Context, name: str, classes: set[str]) -> list[tuple[S
     """What methods of these classes give an attribute of their own object."""
     return [
         (source, assign.value)
-        for source in context.sources()
-        for assign in source.nodes(cst.Assign)
-        for one in assign.targets
-        if isinstance(one.target, cst.Attribute)
-        and one.target.attr.value == name
-        and is_self(one.target.value)
+        for source, assign, target in attributes_assigned(context, name)
+        if is_self(target.value)
         and (owner := source.enclosing(assign, cst.ClassDef)) is not None
         and owner.name.value in classes
     ]

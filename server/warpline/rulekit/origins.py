@@ -328,8 +328,18 @@ def overridden(context: Context, origin: Origin) -> str | None:
     """The word of the command line that gives an option another value than its default; None for none."""
     call = origin.source.enclosing(origin.node, cst.Call) if origin.kind == "argument" else None
     names = option_names(origin.source, call) if call is not None else []
-    words = (word.split("=")[0] for word in context.profile.manifest.argv)
-    return next((word for word in words if word in names), None)
+    return next((word for word in options_passed(context) if word in names), None)
+
+
+def options_passed(context: Context) -> list[str]:
+    """The words of the command line, each without what is behind its ``=``."""
+    return [word.split("=")[0] for word in context.profile.manifest.argv]
+
+
+def executes_text(source: Source) -> bool:
+    """Whether a script runs other code as its own, which may give its names other values
+    (``exec(open("configurator.py").read())``)."""
+    return any(source.is_named(call.func, "exec") for call in source.nodes(cst.Call))
 
 
 def option_names(source: Source, call: cst.Call) -> list[str]:

@@ -51,9 +51,8 @@ def matched(context: Context, *families: str) -> list[Matched]:
 def _is_called(context: Context, place: FileLine, match: Match) -> bool:
     """Whether the line calls the function itself: torch computes some of them by several operators, too."""
     name = match.call.partition("(")[0].rpartition(".")[2]
-    source = context.source(place[0]) if place[0] in context.profile.sources else None
-    calls = source.at(place[1], cst.Call) if source is not None and name else []
-    return source is not None and any(source.is_named(call.func, name) for call in calls)
+    source = context.source(place[0])
+    return bool(name) and any(source.is_named(call.func, name) for call in source.at(place[1], cst.Call))
 
 
 def by_hand(one: Matched) -> str:
