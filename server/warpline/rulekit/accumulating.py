@@ -126,7 +126,8 @@ def accumulated_every(step: TrainingStep) -> cst.BaseExpression | None:
 
 
 def _of_framework(context: Context) -> tuple[Source, cst.BaseExpression] | None:
-    """The number that a framework gets, which divides losses by it and holds the optimizer's steps back."""
+    """The number of batches of an update that the script passes to a framework. The framework then divides
+    each loss by it, and steps the optimizer once per update."""
     for one in constructions():
         for site in context.sites("framework") if one.accumulates and one.key in _IN_LOOPS else ():
             if facts_of(Framework, site).construction == one.key:
@@ -309,7 +310,7 @@ def _set_by_word(context: Context, found: Origin) -> str | None:
 
 
 def _held(found: Origin) -> str:
-    """The name that the value has where it is written; "" for none."""
+    """The variable, field, option or keyword that is given the value; "" for none."""
     for node in found.source.ancestors(found.node):
         if isinstance(node, cst.Assign):
             return _word(found.source, node.targets[0].target)

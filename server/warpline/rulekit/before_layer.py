@@ -113,7 +113,7 @@ def _is_layer(source: Source, call: cst.Call) -> bool:
 
 
 def _rank(graph: Graph, found: PartlyUsed) -> int:
-    """How many dimensions the layer's result has: torch computes it of two, and gives it the input's."""
+    """The number of dimensions of the layer's result. torch computes two, and views them as the input's."""
     value = found.product.outputs[0]
     own = graph.place(found.product)
     for node in graph.consumers.get(value, ()):

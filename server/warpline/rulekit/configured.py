@@ -64,7 +64,7 @@ def _recorded(context: Context, one: Construction, size: int) -> Iterator[Config
 
 
 def _written(context: Context, one: Construction, size: int) -> Iterator[Configured]:
-    """What the text has: the only such literal that is given to what a model is made of."""
+    """The setting where the text writes the size once, in a configuration that a model is made of."""
     for other in constructions():
         for site in _made(context, other) if other.module in one.makes else ():
             call = construction_call(context, site, other)
@@ -76,7 +76,8 @@ def _written(context: Context, one: Construction, size: int) -> Iterator[Configu
 
 
 def padding(context: Context, known: Configured, padded: int) -> Edits:
-    """The edit that passes ``padded`` where the size is the library's own. Raises Refused."""
+    """The edit that passes ``padded`` to the configuration, where the library's default has given the size.
+    Raises Refused."""
     call = construction_call(context, known.site, known.one)
     if call is None or not known.default:
         raise Refused(f"set `{known.name}` to {padded} where the model's configuration is made")

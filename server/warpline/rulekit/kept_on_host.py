@@ -89,8 +89,9 @@ def kept_on_host(context: Context, place: FileLine) -> list[Kept]:
         if "dtype" in moved_to(source, move):
             raise Refused(f"{BY_HAND}, and convert it on the device, or it is copied elsewhere first")
         path, node = _Path(context), move.func.value
-        if views is not None and 0 < views >= _parts(node):  # all of these are taken of the tensor itself
-            node = _whole(node)
+        whole, parts = _viewed(node)
+        if views is not None and 0 < views >= parts:  # all of these are taken of the tensor itself
+            node = whole
         one = _followed(path, source, node, _DEPTH, views is not None)
         _check_lasting(context, one, (source, move))
         found[id(one.node)] = one
@@ -142,22 +143,22 @@ def pin(context: Context, kept: Kept, edits: Edits, copied: FileLine) -> None:
         edits.replace(node, choice if alone else f"({choice})")
 
 
-def _parts(node: cst.BaseExpression) -> int:
-    """How many parts are taken of parts, as it is written."""
-    if isinstance(node, cst.Subscript):
-        return len(node.slice) + _parts(node.value)
-    if isinstance(node, cst.Call) and is_method(node, *_SAME_MEMORY):
-        return 1 + _parts(node.func.value)  # type: ignore[attr-defined]
-    return 0
-
-
-def _whole(node: cst.BaseExpression) -> cst.BaseExpression:
-    """What they are taken of."""
-    if isinstance(node, cst.Subscript):
-        return _whole(node.value)
-    if isinstance(node, cst.Call) and is_method(node, *_SAME_MEMORY):
-        return _whole(node.func.value)  # type: ignore[attr-defined]
-    return node
+def _viewed(node: cst.BaseExpression) -> tuple[cst.BaseExpression, int]:
+    """``(x, 2)`` of ``x[i].view(-1)``: what is indexed or viewed, and how often."""
+    count = 0
+    while True:
+        if isinstance(node, cst.Subscript):
+            count += len(node.slice)
+            node = node.value
+        elif (
+            isinstance(node, cst.Call)
+            and isinstance(node.func, cst.Attribute)
+            and is_method(node, *_SAME_MEMORY)
+        ):
+            count += 1
+            node = node.func.value
+        else:
+            return node, count
 
 
 def _needs_gpu(context: Context, file: str, move: cst.Call) -> bool:
@@ -320,7 +321,7 @@ def _put_in(path: _Path, source: Source, sure: bool) -> Kept:
 
 
 def _turn_of(source: Source, name: cst.Name) -> cst.BaseExpression | None:
-    """What the loop goes over that gives ``name`` its value; None for no loop's."""
+    """What a loop goes over whose variable is ``name``; None if no loop around has that variable."""
     for loop in source.loops(name):
         if not isinstance(loop, cst.For) or source.inside(name, loop.iter):
             continue
@@ -527,7 +528,7 @@ def too_large(context: Context, kept: list[Kept], places: list[FileLine]) -> tup
 
 
 def _is_put(kept: Kept) -> bool:
-    """Whether it is one of those that are put into a list or a dict."""
+    """Whether the tensor is put into a list or a dict."""
     above = kept.source.parent(kept.node)
     target = above.targets[0].target if isinstance(above, cst.Assign) else None
     return isinstance(target, cst.Subscript) or isinstance(above, cst.Arg)

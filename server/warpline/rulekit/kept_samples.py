@@ -28,9 +28,9 @@ from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
-#: What a loop over epochs visits each sample at least. Making the samples has to be won back by then.
+#: What a loop over epochs visits each sample at least. Making the samples has to be won back by then. Chosen.
 _EPOCHS = 2
-#: What takes less once is too short to matter.
+#: What takes less once is not told. Chosen, not fitted.
 _LONG_MS = 1000.0
 #: What workers need, and what a loader without any takes for it.
 _WITHOUT_WORKERS = {

@@ -89,7 +89,7 @@ def _refuse_other_pieces(context: Context, found: Rounds) -> None:
 
 
 def _always_a_tensor(source: Source, tensor: cst.BaseExpression, function: cst.CSTNode) -> bool:
-    """Whether the one assignment to a name in its function calls torch."""
+    """Whether ``tensor`` is a name that its function assigns once, from a call of torch."""
     if not isinstance(tensor, cst.Name):
         return False
     bound = [

@@ -160,7 +160,7 @@ class Resident(Session):
         self._withdraw()
 
     def tries_samples(self) -> bool:
-        """They are not: the user's program goes on, and a child shares the positions of its files."""
+        """No: the user's program goes on, and a forked child would move the positions of its open files."""
         return False
 
     def _stop(self) -> None:

@@ -159,7 +159,7 @@ def _arguments_of(frame: FrameType) -> Dict[str, Any]:
 
 
 def _extra_of(frame: FrameType) -> Dict[str, Any]:
-    """What the ``**named`` of such a frame has: in a constructor that a decorator made, all of it."""
+    """What such a frame got as ``**named``. A constructor that a decorator made gets all arguments there."""
     code = frame.f_code
     if not code.co_flags & inspect.CO_VARKEYWORDS:
         return {}
