@@ -8,6 +8,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from warpline.capture.runner.lines.userfiles import INSTALLED
 from warpline.devices import Capability, can
 from warpline.model.change import Change
 from warpline.model.profile import LineCost, Profile
@@ -129,15 +130,15 @@ class Context:
         ]
 
     def sources(self) -> Iterator[Source]:
-        """The files of the profile, parsed."""
-        yield from map(self.source, self.profile.sources)
+        """The user's files of the profile, parsed. Those of installed packages, which loader workers run, are
+        left out: they are large, and no edit is made there."""
+        yield from (self.source(file) for file in self.profile.sources if not INSTALLED.search(file))
 
     def calls(self, *names: str) -> Iterator[tuple[Source, cst.Call]]:
         """Calls in these files, of functions with one of ``names`` (see :meth:`Source.is_named`)."""
         for source in self.sources():
-            for call in source.nodes(cst.Call):
-                if not names or source.is_named(call.func, *names):
-                    yield source, call
+            for call in source.calls_of(*names) if names else source.nodes(cst.Call):
+                yield source, call
 
     def note(self, text: str) -> None:
         """Say once why something could not be judged."""

@@ -231,7 +231,10 @@ def _check_changes(
     made_of = {name.value for name in _made_of(source, data)}
     owner = _dataset_class(context, loader)
     rebound = _rebound(context, loader, owner)
-    for other in context.sources():
+    sources = {one.path: one for one in context.sources()}
+    if owner is not None and loader.dataset_file is not None:
+        sources[loader.dataset_file] = context.source(loader.dataset_file)
+    for other in sources.values():
         for node, target, method in _written(other):
             if (other is source and _comes_before(source, node, call)) or _in_making(context, other, node):
                 continue

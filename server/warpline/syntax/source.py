@@ -146,6 +146,7 @@ class Source:
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self._nodes: list[cst.CSTNode] = []
         self._by_types: dict[tuple[type[cst.CSTNode], ...], list[cst.CSTNode]] = {}
+        self._by_called: dict[str, list[cst.Call]] | None = None  # by the last part of the function's name
         self._index(self.module)
 
     def _index(self, root: cst.CSTNode) -> None:
@@ -295,6 +296,16 @@ class Source:
         found = self.at(line, cst.Call)
         return [call for call in found if not names or self.is_named(call.func, *names)]
 
+    def calls_of(self, *names: str) -> list[cst.Call]:
+        """Calls in the file of functions with one of ``names`` (see :meth:`is_named`)."""
+        if self._by_called is None:
+            self._by_called = {}
+            for call in self.nodes(cst.Call):
+                self._by_called.setdefault(self._called(call.func).rpartition(".")[2], []).append(call)
+        last = dict.fromkeys(name.rpartition(".")[2] for name in names)
+        found = (call for name in last for call in self._by_called.get(name, ()))
+        return [call for call in found if self.is_named(call.func, *names)]
+
     def call(self, line: int, *names: str) -> cst.Call | None:
         """The first call on a line whose name is one of ``names``; any call where no name is given."""
         return next(iter(self.calls(line, *names)), None)
@@ -351,10 +362,14 @@ class Source:
 
     def is_named(self, node: cst.CSTNode | None, *names: str) -> bool:
         """Whether ``node`` is one of ``names``: a full dotted name, or a last part (``DataLoader``)."""
+        found = self._called(node)
+        return bool(found) and any(found == name or found.endswith(f".{name}") for name in names)
+
+    def _called(self, node: cst.CSTNode | None) -> str:
         found = self.name(node)
         if not found and isinstance(node, cst.Attribute):
-            found = node.attr.value  # a method of some expression: ``f(x).item``
-        return bool(found) and any(found == name or found.endswith(f".{name}") for name in names)
+            return node.attr.value  # a method of some expression: ``f(x).item``
+        return found
 
     def is_value(self, name: cst.Name) -> bool:
         """Whether a name stands for a value, and is no attribute's and no keyword's."""
@@ -394,7 +409,7 @@ def _size(span: Span) -> Position:
     return end_line - start_line, end_column - start_column
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def parsed(path: str, text: str) -> Source:
     """A file parsed once for all who look at the same text, such as the fixes of several findings."""
     return Source(path, text)
