@@ -29,6 +29,18 @@ def test_a_multiple_of_a_batch_size_is_a_number_too() -> None:
     assert other == "a = DataLoader(d, 8 * BATCH)\n"
 
 
+def test_the_number_in_an_option_or_in_a_name_of_theirs_is_found() -> None:
+    change = LoaderWorkers(9)
+    for old, new in (
+        ("parser.add_argument('-j', '--workers', default=4, type=int)\n",) * 2,
+        ("LOADER_WORKERS = 4\n",) * 2,
+        ("    workers: int = 4\n",) * 2,
+    ):
+        new = new.replace("4", "9")
+        assert list(numbers.written(change, {"/a.py": old}, {"/a.py": new})) == [("num_workers", 9)], new
+        assert numbers.substituted(old, new, "num_workers", 16) == new.replace("9", "16")
+
+
 def test_what_compiles_is_known() -> None:
     assert numbers.compiles({}, {"/a.py": "model.compile()\n"})
     assert numbers.compiles({}, {"/a.py": "@torch.compile\ndef f(): pass\n"})

@@ -22,6 +22,7 @@ from warpline.model.problem import Problem
 if TYPE_CHECKING:
     from warpline.measure.candidate import Candidate
     from warpline.measure.contest import Outcome
+    from warpline.model.report import Finding, PlanStep
     from warpline.terminal.progress import Shown
     from warpline.wire.run import Request
 
@@ -88,8 +89,11 @@ def _tune(options: argparse.Namespace, limit: Deadline) -> int:
                 Progress("measuring", done, total, message)
             ),
         )
-        findings = [one for one in report.findings if not options.rule or one.rule in options.rule]
-        proposals = bench.proposals(findings, alternatives=True)
+        findings = [one for one in report.findings if _wanted(one, options)]
+        planned = (
+            [step.finding for step in report.plan.steps if _wanted(step, options)] if report.plan else []
+        )
+        proposals = bench.proposals(findings, alternatives=True, planned=planned)
         with limit.enforced(ended):
             search.run(proposals)
     outcomes, best = search.known()
@@ -99,7 +103,7 @@ def _tune(options: argparse.Namespace, limit: Deadline) -> int:
     found = results.results(outcomes, best, text_of, report.steps.step_ms)
     if options.json:
         output.json(found, options.json)
-    notes = _left(best, run_folder, request.cwd, found.best.patch, options.write)
+    notes, problem = _left(best, run_folder, request.cwd, found.best.patch, options.write)
     if not ended and limit.end <= time.monotonic():
         ended.append("budget")
     ready = units.seconds(profiled_s)
@@ -113,7 +117,13 @@ def _tune(options: argparse.Namespace, limit: Deadline) -> int:
             [*ending, *notes, *pipeline.past_predictions(run_folder.parent)],
             proposed=bool(proposals),
         )
+    if problem is not None:
+        raise problem
     return 130 if "interrupted" in ended else 0
+
+
+def _wanted(one: Finding | PlanStep, options: argparse.Namespace) -> bool:
+    return not options.rule or one.rule in options.rule
 
 
 def _profiled(options: argparse.Namespace, limit: Deadline, shown: Shown, made: list[Path]) -> Request:
@@ -150,17 +160,24 @@ def _ended_early(ended: list[str], budget_s: float, at: str, made: list[Path]) -
     return f"the script could not be profiled within {within}{doing}; nothing was tried", 1
 
 
-def _left(best: Outcome | None, run_folder: Path, cwd: str, patch: str, write: bool) -> list[str]:
-    """Leave the patch beside the run, or write the files; what was done, in words."""
+def _left(
+    best: Outcome | None, run_folder: Path, cwd: str, patch: str, write: bool
+) -> tuple[list[str], Problem | None]:
+    """Leave the patch beside the run, or write the files: what was done, in words. Where they cannot be
+    written, the patch is left too, and the problem is returned: the search took minutes."""
     if best is None:
-        return []
+        return [], None
+    problem: Problem | None = None
     if write:
-        return _written(best.candidate, fix_selection.root_of(run_folder, cwd))
+        try:
+            return _written(best.candidate, fix_selection.root_of(run_folder, cwd)), None
+        except Problem as found:
+            problem = found
     from warpline import runs
 
     path = run_folder / PATCH
     runs.write(path, patch.encode())
-    return [f"the patch: {os.path.relpath(path)} (git apply it, or tune --write)"]
+    return [f"the patch: {os.path.relpath(path)} (git apply it, or tune --write)"], problem
 
 
 def _written(candidate: Candidate, root: Path) -> list[str]:

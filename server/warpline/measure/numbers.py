@@ -87,6 +87,9 @@ def _pattern(name: str) -> re.Pattern[str]:
     given = rf"""(\b{name}["']?\s*[:=]\s*"""
     if name == _NAMES[LargerBatch]:
         given += r"|(?=\d+ \* \w*batch)"  # 2 * BATCH
+    if name == _NAMES[LoaderWorkers]:
+        # An option's default, or a name of theirs, perhaps with a type.
+        given += r"""|workers["'].*\bdefault\s*=\s*|\b\w*workers["']?\s*(?::\s*int\s*)?[:=]\s*"""
     return re.compile(given + r")(\d+)\b", re.IGNORECASE)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from warpline.diagnosis import diagnose, together
+from warpline.diagnosis import Diagnosis, diagnose, together
 from warpline.measure import numbers
 from warpline.measure.candidate import Candidate, Texts
 from warpline.measure.numbers import Numbers
@@ -21,6 +21,7 @@ class Proposal:
     """A finding with an edit. ``change``: its simulated change; None if its rule has none.
 
     ``which``: index among the finding's fixes that have an edit. A rule's change refers to the first one.
+    ``later``: it gains only once others are made.
     """
 
     finding: Finding
@@ -28,6 +29,7 @@ class Proposal:
     safe: bool
     which: int = 0
     title: str = ""
+    later: bool = False
 
     @property
     def name(self) -> str:
@@ -44,16 +46,26 @@ class Workbench:
     predict: Predict | None = None
     base: Mapping[str, str] = field(default_factory=dict)
 
-    def proposals(self, findings: Sequence[Finding], *, alternatives: bool = False) -> list[Proposal]:
+    def proposals(
+        self, findings: Sequence[Finding], *, alternatives: bool = False, planned: Sequence[str] = ()
+    ) -> list[Proposal]:
         """The findings of this profile's report that have an edit, in order. With ``alternatives``, there is
-        one proposal for each fix with an edit."""
-        changes = self._changes()
+        one proposal for each fix with an edit.
+
+        ``planned``: ids of the report's plan. What gains only after others of them, and so is no finding,
+        comes last, its first fix only.
+        """
+        diagnosis = self._diagnosis()
+        below = {one.id: one for one in diagnosis.below}
+        later = [below[name] for name in planned if name in below]
         found = []
-        for finding in findings:
+        for finding in (*findings, *later):
             offered = [fix for fix in finding.fixes if fix.edits and fix.applicability != "display"]
-            for which, fix in enumerate(offered if alternatives else offered[:1]):
-                change = changes.get(finding.id) if which == 0 else None
-                found.append(Proposal(finding, change, fix.applicability == "safe", which, fix.title))
+            hidden = finding.id in below
+            for which, fix in enumerate(offered if alternatives and not hidden else offered[:1]):
+                change = diagnosis.changes.get(finding.id) if which == 0 else None
+                safe = fix.applicability == "safe"
+                found.append(Proposal(finding, change, safe, which, fix.title, hidden))
         return found
 
     def candidate(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> Candidate | None:
@@ -107,10 +119,10 @@ class Workbench:
             for name, number in numbers.written(one.change, plain, candidate.overlay)
         }
 
-    def _changes(self) -> Mapping[str, Change]:
+    def _diagnosis(self) -> Diagnosis:
         """The change of each finding, by id. Each finding has the same first fix as in the report, so the
         report's predictions hold."""
-        return diagnose(self.profile, self.profile.sources.get, predict=self.predict).changes
+        return diagnose(self.profile, self.profile.sources.get, predict=self.predict)
 
 
 def _work(changes: Sequence[Change | None], tried: Numbers) -> float:

@@ -1,15 +1,14 @@
 """``warpline tune``: the fastest set of fixes that can be proven within a budget.
 
-1. One round: each fix alone, and the set of all fixes that are predicted to gain. A candidate that crashes,
-hangs
-   or moves the loss is dropped.
+1. One round: each fix alone, the set of all fixes that are predicted to gain, and that set with those that
+   gain only then, because something slower hides them (the plan has them). A candidate that crashes, hangs or
+   moves the loss is dropped.
 2. Sets: the best set so far with one fix more (or one less), as long as it gets faster. Fixes interact: a fix
    without a gain alone (something else was the bottleneck) is tried again in the set, unless the simulation
    predicts no gain there either.
 3. Numbers that the set's fixes wrote (workers, batch size) are varied as long as it gets faster.
 4. Proof: the best set is timed against the plain script in separate rounds. The rounds of the search do not
-count,
-   since the best of many readings overstates the gain. If it cannot be proven, the next best set is tried.
+   count, since the best of many readings overstates the gain. If it cannot be proven, the next best is tried.
 """
 
 from __future__ import annotations
@@ -114,7 +113,8 @@ class Search:
 
     def _grown(self, best: Attempt, proposals: Sequence[Proposal]) -> Attempt:
         seen = {one.chosen[0]: one.speedup for one in self.attempts if len(one.chosen) == 1}
-        alone = {one: seen[one] for one in proposals if seen.get(one, 0) > 0}
+        known = [one for one in proposals if one in seen or self._said((one,)) is not None]
+        alone = {one: gain for one in known if (gain := seen.get(one, 1.0)) > 0}
         while True:
             trials: list[Trial] = [
                 (chosen, {})

@@ -18,31 +18,42 @@ Predict = Callable[[Chosen], "float | None"]
 def first(
     proposals: Sequence[Proposal], predicted: Predict, compiles: Callable[[Chosen], bool]
 ) -> list[Chosen]:
-    """The first sets to try, the most promising first: each fix alone, and all fixes together that are
-    predicted to gain. Sets that compile come last, since each costs as much as several others.
+    """The first sets to try, the most promising first: each fix alone, all fixes together that are predicted
+    to gain, and those with what gains only then. Sets that compile come last, since each costs as much as
+    several others.
     """
     said = {one: predicted((one,)) for one in proposals}
     slow = {one for one in proposals if compiles((one,))}
-    likely = sorted(proposals, key=lambda one: (one in slow, -(said[one] or 1.0)))
-    found: list[Chosen] = [(one,) for one in likely]
-    gaining = [one for one in proposals if (said[one] or 0.0) > WORTHLESS]
-    for some in (gaining, [one for one in gaining if one not in slow]):
-        of_each: dict[str, Proposal] = {}
-        for one in some:
-            of_each.setdefault(one.finding.id, one)
-        if len(of_each) > 1:
-            together = tuple(of_each.values())
-            # Insert it after the best single fix of its kind.
-            found.insert(len(likely) - len(slow) + 1 if slow & set(together) else 1, together)
+    likely = sorted((one for one in proposals if not one.later), key=lambda one: -(said[one] or 1.0))
+    every = [one for one in proposals if one.later or (said[one] or 0.0) > WORTHLESS]
+    quick = [one for one in every if one not in slow]
+    sets = [_of_each(some) for some in (quick, _now(quick), every, _now(every))]
+    found: list[Chosen] = []
+    for compiled in (False, True):
+        alone = [(one,) for one in likely if (one in slow) == compiled]
+        several = [one for one in sets if len(one) > 1 and bool(slow.intersection(one)) == compiled]
+        found += [*alone[:1], *several, *alone[1:]]
     return list(dict.fromkeys(found))
+
+
+def _of_each(some: Sequence[Proposal]) -> Chosen:
+    """The first fix of each finding."""
+    found: dict[str, Proposal] = {}
+    for one in some:
+        found.setdefault(one.finding.id, one)
+    return tuple(found.values())
+
+
+def _now(some: Sequence[Proposal]) -> list[Proposal]:
+    return [one for one in some if not one.later]
 
 
 def neighbours(chosen: Chosen, alone: Mapping[Proposal, float]) -> list[Chosen]:
     """Sets close to ``chosen``, the most promising first: with all other fixes that gained alone, with one
     fix more, with one less.
 
-    ``alone``: the measured speed-up of each usable fix alone, in the report's order. Fixes are made in that
-    order, each on the text that the earlier ones left.
+    ``alone``: the measured speed-up of each usable fix alone, 1 for one that was not tried alone, in the
+    report's order. Fixes are made in that order, each on the text that the earlier ones left.
     """
     taken = {one.finding.id for one in chosen}
     others = sorted((one for one in alone if one.finding.id not in taken), key=lambda one: -alone[one])
