@@ -31,6 +31,7 @@ from first_contact import statement_lines  # beside this file
 
 MARK = re.compile(r"#\s*expert(-gpu)?:\s*(.+?)\s*(?=#\s*expert|$)")
 NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z][a-z0-9]*(?==)")
+FIRST = re.compile(r"\w+")  # the name of a class or function
 
 
 @dataclass
@@ -51,7 +52,9 @@ def marks(script: Path, report: dict[str, Any], device: str) -> list[Mark]:
     lines = text.splitlines()
     every = [(at, mark) for at, line in enumerate(lines, 1) for mark in MARK.finditer(line)]
     bare = [MARK.sub("", line) for line in lines]
-    named = [(at, mark, NAME.findall(mark.group(2))[0]) for at, mark in every]
+    named = [
+        (at, mark, (NAME.findall(mark.group(2)) or FIRST.findall(mark.group(2)))[0]) for at, mark in every
+    ]
     for number, mark, name in named:
         if mark.group(1) and device == "cpu":
             continue

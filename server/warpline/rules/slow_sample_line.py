@@ -191,13 +191,14 @@ class SlowSampleLine(Rule):
 
 def _below(context: Context, site: Site) -> list[WorkerLine]:
     """Lines of libraries that run for each sample, in the training process; others make a batch of samples,
-    or take batches from the loader."""
+    take batches from the loader, or are a model's: a trainer that iterates the loader also runs that."""
     samples = facts_of(Loader, site).batch_size or 1
     return [
         WorkerLine(one.file, one.line, one.function, one.step_ms, one.calls, one.text)
         for cost in context.costs(site.uses)
         for one in cost.inside
-        if one.file != cost.file and one.calls > 1 and round(one.calls) >= samples * round(cost.calls)
+        if one.file != cost.file and one.module is None and one.calls > 1
+        if round(one.calls) >= samples * max(1, round(cost.calls))
     ]
 
 
