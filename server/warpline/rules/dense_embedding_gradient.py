@@ -228,7 +228,8 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
     many = max(1, len(modules))
     steps = context.costs(site.uses)
     of_table = many * table.rows * table.columns / elements
-    parts = {cost.place: _updating(cost, table, of_table) for cost in steps}
+    parts = dict.fromkeys(_freeing(context), min(1.0, of_table))
+    parts |= {cost.place: _updating(cost, table, of_table) for cost in steps}
     for one in looked_up:
         parts[one.cost.place] = min(1.0, parts.get(one.cost.place, 0.0) + one.filled)
     costs = context.costs(parts)
@@ -305,6 +306,18 @@ def _updating(cost: LineCost, table: Table, of_table: float) -> float:
     """Share of an optimizer's line that is the table's: by its own operators, else by its elements."""
     own = sum(op.device_ms for op in cost.ops if op.shapes and op.shapes[0] == table.shape)
     return share_of(own, cost) or min(1.0, of_table)
+
+
+def _freeing(context: Context) -> list[tuple[str, int]]:
+    """Lines that clear gradients. On a CPU that gives their memory back to the system, page by page; a device
+    keeps it."""
+    if context.on_gpu:
+        return []
+    return [
+        cost.place
+        for cost, source, _ in context.each_step
+        if not cost.ops and any(source.is_named(call.func, "zero_grad") for call in source.calls(cost.line))
+    ]
 
 
 def _spent(context: Context, parts: dict[tuple[str, int], float], place: tuple[str, int]) -> float:

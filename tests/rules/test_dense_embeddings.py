@@ -1,0 +1,36 @@
+"""What a table's gradient costs beside its operators."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.diagnosis.diagnose import diagnose
+
+TABLE = """\
+#> {device}; steps step_ms=20
+import torch
+table = torch.nn.Embedding(1000000, 64)
+#^ site module type=Embedding num_embeddings=1000000 embedding_dim=64
+optimizer = torch.optim.SGD(table.parameters(), lr=0.05)
+#^ site optimizer type=SGD elements=64000000 shapes=[[1,1000000,64]] with.momentum=0 with.weight_decay=0
+for ids, wanted in loader:
+    loss = (table(ids).sum(1) - wanted).square().mean()
+    #^ cost step_ms=9 cpu_ms=9 device_ms=9; op aten::embedding shapes=[[1000000,64],[512,8]] device_ms=1
+    #^ op aten::embedding_dense_backward phase=backward shapes=[[512,8,64],[512,8]] device_ms=8
+    optimizer.zero_grad()  #> cost step_ms=4 cpu_ms=4 calls=1
+    loss.backward()
+    optimizer.step()  #> use optimizer; cost step_ms=5 cpu_ms=5 device_ms=5; op aten::add_ device_ms=5
+"""
+
+
+@pytest.mark.parametrize(("device", "spent_ms"), [("device kind=cpu", 17.0), ("device kind=cuda", 13.0)])
+def test_a_cpu_gives_the_memory_of_the_gradient_back(device: str, spent_ms: float) -> None:
+    example = read_example(TABLE.replace("{device}", device))
+    (found,) = (
+        one
+        for one in diagnose(example.profile, texts(example)).findings
+        if one.rule == "dense-embedding-gradient"
+    )
+    spent = next(one for one in found.evidence if one.unit == "ms")
+    assert spent.value == pytest.approx(spent_ms)
