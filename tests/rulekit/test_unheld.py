@@ -104,6 +104,40 @@ def test_weights_of_a_shape_that_is_trained_elsewhere() -> None:
     assert [(draft.cause.line, draft.saving_ms) for draft in found] == [(4, 3.0)]
 
 
+JUDGED = """\
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true unheld=true; tensor %21 shape=[64,64] parameter=true
+judge = Judge().eval()  #> site untrained type=Judge weights=1 evaluated=true
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  #> site optimizer shapes=[[1,64,10]]
+for x in loader:
+    made = net(x)
+    #^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%22,%21] shape=[64,64]
+    loss = judge(made).mean()
+    #^ cost step_ms=20 device_ms=20 backward_ms=12
+    #^ op aten::mm phase=backward shapes=[[64,512],[512,64]] device_ms=6
+    #^ {weight} shape=[64,64]
+    #^ node aten.mm.default args=[%0,%1] shape=[64,64]
+    loss.backward()
+"""
+
+
+def judged(weight: str) -> list[tuple[int, float]]:
+    """Line of the finding and what it saves; ``weight``: what is done to the judge's weight alone."""
+    example = read_example(JUDGED.format(weight=weight))
+    return [(one.line, one.saving_ms) for one in WastedGradient().find(Context(example.profile, texts(example)))]
+
+
+def test_a_layer_takes_a_view_of_its_weight_first() -> None:
+    assert judged("node aten.t.default args=[%20]") == [(1, 6.0)]
+
+
+def test_a_line_that_computes_of_such_weights_alone_and_of_others() -> None:
+    # Half of the numbers are the weight's own: that half of the pass goes, and of the rest its gradient.
+    ((line, saved),) = judged("node aten.mul.Tensor args=[%20,%20]")
+    share = 3 / 6
+    assert (line, saved) == (1, pytest.approx(12 * share + 6 * (1 - share)))
+
+
 def untrained(line: str, site: str) -> tuple[int, str]:
     """Line of the finding and that line with its edit, where the first one is ``line`` with that site."""
     example = read_example(

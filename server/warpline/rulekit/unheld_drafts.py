@@ -61,10 +61,12 @@ def for_nobody(context: Context) -> Iterator[Draft]:
             lines = below(context, place)
             whole = sum(cost.backward_ms for cost in lines)
             spent = min(place.total_backward_ms, whole)
-    changes: tuple[Change, ...] = tuple(
-        forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0
+    share, of_weights = spent / whole, frozen_ms(context)
+    changes: tuple[Change, ...] = tuple(forward_only(cost, share) for cost in lines if cost.backward_ms > 0)
+    beside = Spent(
+        context.profile.lines if modules else (),
+        lambda cost: of_weights(cost) * (1 - share if cost in lines else 1),
     )
-    beside = Spent((one for one in context.profile.lines if modules and one not in lines), frozen_ms(context))
     if not context.matters(total := spent + beside.total):
         return
     fixes = [partial(without_graph, context, place.place)] if place is not None else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import COMPILED_CALL, Graph, Node
 from warpline.rulekit.graph.thrown import Visits
 
@@ -23,7 +24,8 @@ class Unheld:
 def of_unheld(graph: Graph) -> Unheld:
     """Lines whose operators depend on such parameters (``Dataflow.unheld``) and on no other parameter.
 
-    What a line computes without any parameter does not count.
+    What a line computes without any parameter does not count, nor do views, which compute nothing: a layer
+    that others go through takes one of its weight.
     """
     unheld = frozenset(graph.flow.unheld)
     if not unheld or graph.flow.missing:
@@ -40,7 +42,7 @@ def of_unheld(graph: Graph) -> Unheld:
         for value in (one for one in node.outputs if one not in unheld):  # a new average is one, too
             kinds[value] = kinds.get(value, 0) | kind
         site = graph.site(node)
-        if site is None or not kind:
+        if site is None or not kind or node.name in VIEWS:
             continue
         own = kind == _UNHELD
         sizes = lines.setdefault(site.place, {True: 0, False: 0})
