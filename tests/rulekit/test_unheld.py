@@ -124,7 +124,9 @@ for x in loader:
 def judged(weight: str) -> list[tuple[int, float]]:
     """Line of the finding and what it saves; ``weight``: what is done to the judge's weight alone."""
     example = read_example(JUDGED.format(weight=weight))
-    return [(one.line, one.saving_ms) for one in WastedGradient().find(Context(example.profile, texts(example)))]
+    return [
+        (one.line, one.saving_ms) for one in WastedGradient().find(Context(example.profile, texts(example)))
+    ]
 
 
 def test_a_layer_takes_a_view_of_its_weight_first() -> None:

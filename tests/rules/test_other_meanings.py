@@ -315,6 +315,61 @@ def test_fused_may_be_in_what_a_call_unpacks_where_its_arguments_were_not_record
     assert "No edit is offered: `fused` may be in the unpacked arguments" in found
 
 
+KINDS = """\
+#> steps step_ms=66
+import torch
+from toolbox import {imported}
+plan = dict(kind="AdamW", lr=3e-4, betas=(0.9, 0.95))
+def made(settings, *given):
+    {rest}
+    return {call}
+    #^ site optimizer type=AdamW parameters=220
+optimizer = made(plan, net.parameters())
+for batch in batches:
+    loss = net(batch)  #> cost device_ms=40
+    loss.backward()
+    optimizer.step()  #> cost step_ms=18 device_ms=8 idle_ms=10 launches=2600; use optimizer
+"""
+_ADDED = 'plan = dict(kind="AdamW", lr=3e-4, betas=(0.9, 0.95), fused=True)\n'
+_NO_CALL = "No edit is offered: the call that creates the optimizer was not found"
+
+
+@pytest.mark.parametrize(
+    ("rest", "call", "imported", "told"),
+    [
+        ("rest = dict(settings)", 'kinds[rest.pop("kind")](*given, **rest)', "kinds", _ADDED),
+        ('build = kinds.get(settings.pop("kind"))', "build(*given, **settings)", "kinds", _ADDED),
+        (
+            'rest = {k: v for k, v in settings.items() if k != "kind"}',
+            "kinds[0](*given, **rest)",
+            "kinds",
+            _ADDED,
+        ),
+        # The entry `kind` is not taken out: what is unpacked may be something else.
+        ('rest = {k: settings[k] for k in ("lr", "betas")}', "kinds[0](*given, **rest)", "kinds", _NO_CALL),
+        # A function that makes the optimizer may have no such parameter.
+        ('settings.pop("kind")', "build(*given, **settings)", "build", _NO_CALL),
+    ],
+)
+def test_fused_is_put_where_a_registry_takes_the_settings_from(
+    rest: str, call: str, imported: str, told: str
+) -> None:
+    def held(profile: Profile) -> Profile:
+        (file,) = profile.sources
+        arguments = (
+            Argument("params", "generator", True),
+            Argument("lr", 3e-4, True, Holder("entry", file, 3, 29, "lr")),
+            Argument("betas", (0.9, 0.95), True, Holder("entry", file, 3, 41, "betas")),
+            Argument("foreach", None, False),
+            Argument("fused", None, False),
+        )
+        sites = tuple(replace(site, arguments=arguments) for site in profile.facts.sites)
+        return replace(profile, facts=replace(profile.facts, sites=sites))
+
+    (found,) = fixed(KINDS.format(rest=rest, call=call, imported=imported), "per-tensor-optimizer", held)
+    assert told in found
+
+
 BOUND = """\
 #> steps step_ms=66
 import torch

@@ -4,6 +4,7 @@ description."""
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import libcst as cst
@@ -11,7 +12,7 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import switches
 from warpline.syntax.edits import Refused
-from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.syntax.source import NOT_LITERAL, Source, is_method
 from warpline.wire.births import Argument, Holder
 from warpline.wire.run import Site
 
@@ -75,7 +76,12 @@ def literal_at(context: Context, holder: Holder, value: object) -> tuple[Source,
         for node in source.at(holder.line, *_EXPRESSIONS)
         if source.line(node) == holder.line and source.literal(node) is not NOT_LITERAL
     ]
-    exact = [node for node in near if source.span(node)[0][1] == holder.column]
+    exact = [
+        node
+        for node in near
+        # Python counts the bracket of a tuple, LibCST does not.
+        if source.span(node)[0][1] - (isinstance(node, cst.Tuple) and len(node.lpar)) == holder.column
+    ]
     same = [
         node for node in near if source.literal(node) == value and type(source.literal(node)) is type(value)
     ]
@@ -146,26 +152,46 @@ def lacking(
     context: Context, site: Site, call: cst.Call, *names: str
 ) -> tuple[Source, cst.Dict | cst.Call] | None:
     """The mapping that the call unpacks, or the ``partial`` that it calls, where nothing passes any of
-    ``names``: the one whose entries are all that was recorded of the call beside what it names itself. None
-    where that is unknown."""
+    ``names``: the one whose entries are all that was recorded of the call beside what it names itself, but
+    for those that are taken out before. None where that is unknown."""
     source = context.source(site.file)
     absent = [argument(site, name) for name in names]
-    starred = any(arg.star == "*" for arg in call.args)
     unpacked = len(source.unpacked(call))
-    if starred or unpacked > 1 or any(one is None or one.passed for one in absent):
+    if unpacked > 1 or any(one is None or one.passed for one in absent):
         return None
     named = {arg.keyword.value for arg in call.args if arg.keyword is not None}
     by_place = sum(arg.keyword is None and not arg.star for arg in call.args)
-    given = {one.name for one in site.arguments[by_place:] if one.passed} - named
-    displays = [display_of(context, site, name) for name in given]
-    first = displays[0] if displays else None
-    if first is None or any(one is None or one[1] is not first[1] for one in displays):
+    given = {one.name: None for one in site.arguments[by_place:] if one.passed and one.name not in named}
+    displays = {name: display_of(context, site, name) for name in given}
+    if any(arg.star == "*" for arg in call.args):  # what it passes comes first
+        for name in takewhile(lambda one: displays[one] is None, given):
+            del displays[name]
+    first = next(iter(displays.values()), None)
+    if first is None or any(one is None or one[1] is not first[1] for one in displays.values()):
         return None
     bound = isinstance(first[1], cst.Call) and first[0].is_named(first[1].func, "partial")
     if bound == bool(unpacked):
         return None
-    keys = keys_of(*first)
-    return first if len(keys) == len(given) and set(keys) == given else None
+    keys, taken = keys_of(*first), _taken_out(source, call)
+    return first if len(keys) == len(set(keys)) and set(keys) - taken == displays.keys() else None
+
+
+def _taken_out(source: Source, call: cst.Call) -> set[object]:
+    """Keys that the mapping which ``call`` unpacks loses in the same function: ``spec.pop("type")``, or
+    ``{key: value for key, value in spec.items() if key != "type"}``."""
+    found: set[object] = set()
+    for value in source.unpacked(call):
+        around, code = source.enclosing(call, cst.FunctionDef) or source.module, source.code(value)
+        for one in source.nodes(cst.Call, within=around):
+            if is_method(one, "pop") and one.args and source.code(one).startswith(f"{code}.pop("):
+                found.add(source.literal(one.args[0].value))
+        for made in (value, *source.assigned(code, within=around)):
+            if isinstance(made, cst.DictComp) and is_method(made.for_in.iter, "items"):
+                tests = source.nodes(cst.ComparisonTarget, within=made)
+                found.update(
+                    source.literal(one.comparator) for one in tests if isinstance(one.operator, cst.NotEqual)
+                )
+    return found
 
 
 def display_of(context: Context, site: Site, name: str) -> tuple[Source, cst.Dict | cst.Call] | None:

@@ -126,7 +126,8 @@ def _for_optimizer(held: Origin) -> bool:
 
 def without_form(context: Context, site: Site, kind: str) -> tuple[Source, cst.Dict | cst.Call] | None:
     """The mapping that the call unpacks, where it has neither ``foreach`` nor ``fused``."""
-    call = making_call(context.source(site.file), site, kind)
+    source = context.source(site.file)
+    call = making_call(source, site, kind) or _call_of_value(source, site)
     return lacking(context, site, call, "fused", "foreach") if call is not None else None
 
 
@@ -143,3 +144,14 @@ def making_call(source: Source, site: Site, kind: str) -> cst.Call | None:
         ):
             return call
     return None
+
+
+def _call_of_value(source: Source, site: Site) -> cst.Call | None:
+    """The only call on the line that unpacks a mapping, of what a table or a variable gives: a registry's."""
+    found = [call for call in source.calls(site.line) if source.unpacked(call)]
+    called = found[0].func if len(found) == 1 else None
+    if not isinstance(called, (cst.Name, cst.Attribute)):
+        return found[0] if isinstance(called, (cst.Subscript, cst.Call)) else None
+    named = [one for one in source.nodes(type(called)) if source.code(one) == source.code(called)]
+    bound = {type(source.parent(one)) for one in named if source.binds(one)}
+    return found[0] if bound and bound <= {cst.AssignTarget, cst.Param} else None

@@ -3,8 +3,9 @@
 ## What it does
 
 Finds `Adam`, `AdamW`, `SGD` and `Adagrad` that update tensor by tensor and whose `step()` takes a
-measurable part of the step. The fix passes `fused=True` where the optimizer is created. On a GPU torch's
-default works through lists of tensors, a kernel for each operation: it is found where a trial on the
+measurable part of the step. The fix passes `fused=True` where the optimizer is created, or adds it to the
+mapping that holds its settings, as an entry of a configuration that a registry builds it from. On a GPU
+torch's default works through lists of tensors, a kernel for each operation: it is found where a trial on the
 parameters' shapes shows that the fused form saves a measurable part. It also finds
 optimizers that have a group for each parameter: they launch their kernels for each group, fused or not. On a
 CPU such an optimizer is found where it is fused, and a trial with one group is faster. Last, it finds lines
@@ -492,9 +493,11 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
     if reason := clipped_in_half(context):
         raise Refused(reason)
     source = context.source(site.file)
-    call = making_call(source, site, kind)
-    if call is None:
+    call, mapping = making_call(source, site, kind), without_form(context, site, kind)
+    if call is None and mapping is None:
         raise Refused("the call that creates the optimizer was not found on that line")
+    if call is None and mapping is not None:
+        return _into_mapping(context, mapping, kind)
     present = source.argument(call, "fused")
     if present is not None and source.literal(present.value) not in (False, None):
         raise Refused(f"fused comes from `{source.code(present.value)}`: change it there")
