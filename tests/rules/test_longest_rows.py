@@ -177,3 +177,48 @@ def test_only_what_all_rows_share_is_promised() -> None:
     assert "Put rows of similar length into one batch, too." in draft.message
     _, draft = drafted(shared=32, compare="add")
     assert draft.saving_ms == draft.cost_ms
+
+
+CALLED = """\
+{before}
+def filled(rows, width):
+    ids = torch.zeros(len(rows), width, dtype=torch.long)  #> cost step_ms=0.2 cpu_ms=0.2
+    {loop}
+    return ids
+
+def together(rows):"""
+
+
+def called(call: str, before: str = "", loop: str = "") -> tuple[int, str | None]:
+    """The line of the finding, and the line of the call with its edit, where a function gets the width."""
+    loop = loop or "for one, row in zip(ids, rows): one[: len(row)] = row"
+    parts = {"before": CALLED.format(before=before, loop=loop).removesuffix("def together(rows):")}
+    text, draft = drafted(**parts, made=f"ids = {call}", loop="if rows:", store="pass")
+    line = next(at for at, one in enumerate(text.split("\n"), 1) if "ids = filled" in one)
+    edited = apply(text, draft.fixes[0].edits).split("\n")[line - 1] if draft.fixes else None
+    return draft.line - line, edited.strip() if edited else None
+
+
+def test_a_function_fills_rows_up_to_what_its_caller_says() -> None:
+    longest = "max(len(row) for row in self.kept)"
+    assert called("filled(rows, LIMIT)") == (0, "ids = filled(rows, max(len(row) for row in rows))")
+    assert called("filled(width=LIMIT, rows=self.kept)") == (
+        0,
+        f"ids = filled(width={longest}, rows=self.kept)",
+    )
+    cut = "for one, row in zip(ids, rows): one[: len(row)] = row[:width]"
+    found = called("filled(rows, 256)", loop=cut)
+    assert found == (0, "ids = filled(rows, min(max(len(row) for row in rows), 256))")
+
+
+def test_a_call_that_has_not_the_rows_under_a_name() -> None:
+    assert called("filled(read(rows), LIMIT)") == (0, None)
+    assert called(
+        "filled(rows, LIMIT)",
+        loop="rows = some(rows)\n    for one, row in zip(ids, rows): one[: len(row)] = row",
+    ) == (0, None)
+
+
+def test_a_function_that_several_calls_give_the_width() -> None:
+    line, _ = called("filled(rows, LIMIT)", before="def other(rows):\n    return filled(rows, LIMIT)\n")
+    assert line < 0  # there the rows are told

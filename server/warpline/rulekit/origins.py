@@ -240,18 +240,27 @@ def _defaults(
     param = next((p for p in (*params.params, *params.kwonly_params) if p.name.value == name), None)
     if param is None:
         return []
-    order = [p.name.value for p in params.params if p.name.value not in ("self", "cls")]
-    owner = source.enclosing(function, cst.ClassDef) if function.name.value == "__init__" else None
-    called = (owner or function).name.value
-    position = order.index(name) if name in order else None
-    passed = []
-    for other, call in context.calls(called):
-        arg = other.argument(call, name, position) if not call.lpar else None
-        if arg is not None:
-            passed.append((other, arg.value))
+    passed = [
+        (other, arg.value) for other, call, arg in passing(context, source, function, name) if not call.lpar
+    ]
     if passed:
         return passed
     return [(source, param.default)] if param.default is not None else []
+
+
+def passing(
+    context: Context, source: Source, function: cst.FunctionDef, name: str
+) -> list[tuple[Source, cst.Call, cst.Arg]]:
+    """The calls that pass a parameter of ``function``, each with its file and the argument; calls of the
+    class where it is ``__init__``'s."""
+    order = [p.name.value for p in function.params.params if p.name.value not in ("self", "cls")]
+    owner = source.enclosing(function, cst.ClassDef) if function.name.value == "__init__" else None
+    position = order.index(name) if name in order else None
+    return [
+        (other, call, arg)
+        for other, call in context.calls((owner or function).name.value)
+        if (arg := other.argument(call, name, position)) is not None
+    ]
 
 
 def module_source(context: Context, source: Source, module: str) -> Source | None:

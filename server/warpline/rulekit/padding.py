@@ -9,7 +9,7 @@ import libcst as cst
 from warpline.rulekit.calling import function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import MOVED, Graph
-from warpline.rulekit.origins import origin
+from warpline.rulekit.origins import origin, passing
 from warpline.rulekit.visiting import order_of_part
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.dataflow import Padding
@@ -133,7 +133,8 @@ def _orders(context: Context, kind: str) -> set[tuple[str, int]]:
 def _filling(
     context: Context, places: Collection[tuple[str | None, int | None]], columns: int
 ) -> set[tuple[str, int]]:
-    """The first line that pads rows, in each function that is at one of ``places`` or contains it."""
+    """The first line that pads rows, in each function that is at one of ``places`` or contains it. Where the
+    function gets the width from the only call of it, that line: a helper pads to what it is told."""
     found = set()
     for file, line in places:
         source = context.source(file if file is not None and file in context.profile.sources else "")
@@ -144,14 +145,18 @@ def _filling(
         function = statement if isinstance(statement, cst.FunctionDef) else around
         if function is None:
             continue
-        lines = [
-            source.line(size)
+        sizes = [
+            size
             for size in _sizes(source, function)
             if is_fixed(context, source, source.enclosing(size, cst.FunctionDef) or function, size, columns)
         ]
         # Tokens and targets are filled side by side in one function: the first line stands for all.
-        if lines:
-            found.add((source.path, min(lines)))
+        if sizes:
+            first = min(sizes, key=source.line)
+            around = source.enclosing(first, cst.FunctionDef) or function
+            calls = passing(context, source, around, source.code(first))
+            other, _, given = calls[0] if len(calls) == 1 else (source, None, first)
+            found.add(other.place(given))
     return found
 
 

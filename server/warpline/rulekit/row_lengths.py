@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -12,15 +13,18 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph, Node
 from warpline.rulekit.graph.attention import PRODUCTS
+from warpline.rulekit.origins import passing
 from warpline.rulekit.padding import assigned, is_fixed, sizes_of
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name
 from warpline.wire.dataflow import Padding
 
+_TITLE = "Pad each batch to its longest row"
 BY_HAND = "pad each batch to its own longest row, and not to a fixed length"
 #: Operators that take the rows that numbers name, whatever the size of the table.
 _LOOKUPS = frozenset({"embedding", "index", "index_select", "gather"})
 _CUTS = frozenset({"slice", "narrow"})
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 #: Operators that compare tokens with the one for padding.
 _COMPARED = frozenset({"eq", "ne", "gt", "lt", "ge", "le"})
 
@@ -34,6 +38,16 @@ class _Rows:
     length: str
     cut: bool
 
+    @property
+    def rows(self) -> str:
+        """What the loop goes over."""
+        return self.over.rpartition(" in ")[2]
+
+    def longest(self, limit: str) -> str:
+        """The code of the longest row's length, at most ``limit`` where rows are cut to it."""
+        longest = f"max({self.length} {self.over})"
+        return f"min({longest}, {limit})" if self.cut and limit not in self.length else longest
+
 
 def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[str, int]) -> Fix:
     """Make the tensors that the function at ``place`` fills as wide as their longest row. Raises Refused
@@ -45,6 +59,9 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     compiled = facts.compile_events or facts.compiled_kernels or facts.captured_graphs
     if function is None or compiled or not _is_masked(graph, found):
         raise Refused(BY_HAND)
+    passed = _passed(context, source, place[1], found.columns)
+    if passed is not None:
+        return _in_call(context, graph, found, passed)
     if _is_counted_on(context, graph, function, found):
         raise Refused(BY_HAND)
     sizes = list(_widths(context, source, function, found.columns))
@@ -55,29 +72,82 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     if len(given) > 1:
         raise Refused(BY_HAND)
     limit = source.code(given[0]) if given else written
-    rows = [row for size in sizes for row in _rows(source, function, size)]
-    lengths = {row.length if not given else row.length.replace(written, limit) for row in rows}
-    lengths = {one for one in lengths if not any(one.startswith(f"{other} - ") for other in lengths)}
-    if len({row.over for row in rows}) != 1 or len(lengths) != 1:
-        raise Refused(BY_HAND)
-    (length,) = lengths
-    longest = f"max({length} {rows[0].over})"
-    if all(row.cut for row in rows) and limit not in length:
-        longest = f"min({longest}, {limit})"
+    row = _only_row([row for size in sizes for row in _rows(source, function, size)], written, limit)
     edits = Edits(source)
     used = [one for one in map(source.statement, given or sizes) if one is not None]
     names = source.nodes(cst.Name, within=function)
     taken = any(one.value == "longest" and source.is_value(one) for one in names)
-    made = source.assigned(rows[0].over.rpartition(" in ")[2], within=function)
+    made = source.assigned(row.rows, within=function)
     if not used or (taken and not given) or any(source.line(one) >= source.line(used[0]) for one in made):
         raise Refused(BY_HAND)
     if given:
-        edits.replace(given[0], longest)
+        edits.replace(given[0], row.longest(limit))
     else:
-        edits.insert_before(used[0], f"longest = {longest}")
+        edits.insert_before(used[0], f"longest = {row.longest(limit)}")
         for size in sizes:
             edits.replace(size, "longest")
-    return edits.fix("Pad each batch to its longest row", "unsafe")
+    return edits.fix(_TITLE, "unsafe")
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """A function that fills rows up to a ``width`` that it is given, and the only call that gives it one."""
+
+    source: Source
+    function: cst.FunctionDef
+    sizes: list[cst.BaseExpression]
+    caller: Source
+    call: cst.Call
+    width: cst.BaseExpression
+
+
+def _passed(context: Context, source: Source, line: int, columns: int) -> _Passed | None:
+    """The function that a call on the line gives the width that it fills rows up to."""
+    for call in source.calls(line):
+        for other in context.sources():
+            for function in other.nodes(cst.FunctionDef):
+                if function.name.value != called_name(call):
+                    continue
+                sizes = list(_widths(context, other, function, columns))
+                names = {other.code(one) for one in sizes}
+                given = passing(context, other, function, names.pop()) if len(names) == 1 else []
+                if [one for _, one, _ in given] == [call]:
+                    return _Passed(other, function, sizes, source, call, given[0][2].value)
+    return None
+
+
+def _in_call(context: Context, graph: Graph, found: Padding, passed: _Passed) -> Fix:
+    """Pass the longest row's length. Raises Refused where the call has not the rows under a name."""
+    source, function, width = passed.source, passed.function, passed.source.code(passed.sizes[0])
+    if _is_counted_on(context, graph, function, found):
+        raise Refused(BY_HAND)
+    rows = [row for size in passed.sizes for row in _rows(source, function, size)]
+    row = _only_row(rows, width, passed.caller.code(passed.width))
+    given = [
+        arg.value for _, call, arg in passing(context, source, function, row.rows) if call is passed.call
+    ]
+    target = row.over.removeprefix("for ").rpartition(" in ")[0]
+    known = {*_NAME.findall(target), *_NAME.findall(passed.caller.code(passed.width)), "len", "min"}
+    if (
+        not (given and isinstance(given[0], (cst.Name, cst.Attribute)))
+        or source.assigned(row.rows, within=function)
+        or not known.issuperset(_NAME.findall(row.length))
+    ):
+        raise Refused(BY_HAND)
+    row = replace(row, over=f"for {target} in {passed.caller.code(given[0])}")
+    edits = Edits(passed.caller)
+    edits.replace(passed.width, row.longest(passed.caller.code(passed.width)))
+    return edits.fix(_TITLE, "unsafe")
+
+
+def _only_row(rows: list[_Rows], written: str, limit: str) -> _Rows:
+    """What all of ``rows`` say, with ``limit`` for the name ``written`` of it. Raises Refused where they do
+    not say the same."""
+    lengths = {row.length.replace(written, limit) if limit != written else row.length for row in rows}
+    lengths = {one for one in lengths if not any(one.startswith(f"{other} - ") for other in lengths)}
+    if len({row.over for row in rows}) != 1 or len(lengths) != 1:
+        raise Refused(BY_HAND)
+    return _Rows(rows[0].over, lengths.pop(), all(row.cut for row in rows))
 
 
 def _is_masked(graph: Graph, found: Padding) -> bool:
