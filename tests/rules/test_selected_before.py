@@ -36,19 +36,21 @@ torch.manual_seed(0)
 net, x, where = Net(), torch.randn(2, 6, 8), torch.tensor([[0, 3], [2, 5]])
 
 def step():
-    return net(x, where).square().sum()
+    {step}.square().sum()
 """
+ALL = "return net(x, where)"
 LINEAR = "nn.Linear(8, 40)"
 
 
-def edited(tmp_path: Path, body: str, head: str = LINEAR) -> tuple[str, str | None]:
+def edited(tmp_path: Path, body: str, head: str = LINEAR, step: str = ALL) -> tuple[str, str | None]:
     """The script, and with the edit; None where none is offered."""
     from warpline.capture.runner.dataflow.mode import Recording
     from warpline.capture.runner.lines.names import QualifiedNames
     from warpline.capture.runner.lines.userfiles import UserFiles
 
     path = tmp_path / "net.py"
-    text = SCRIPT.format(head=head, body="\n".join(f"        {one}" for one in body.splitlines()))
+    body = "\n".join(f"        {one}" for one in body.splitlines())
+    text = SCRIPT.format(head=head, body=body, step=step)
     path.write_text(text)
     names: dict[str, Any] = {}
     exec(compile(text, str(path), "exec"), names)
@@ -121,6 +123,56 @@ def test_positions_are_selected_before_the_layer(tmp_path: Path, body: str, afte
         assert (one is None) == (other is None)
         if one is not None:
             torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    ("body", "step", "inside", "outside"),
+    [
+        (
+            "return self.head(self.norm(x))",
+            "return net(x, where)[:, -1]",
+            "return self.head(self.norm(x)[:, positions])",
+            "return net(x, where, positions=-1).square()",
+        ),
+        (
+            "scores = self.head(x)\nreturn scores",
+            "scores = net(x, where)\n    last = scores.select(1, len(where))\n    return last",
+            "scores = self.head(x[:, positions])",
+            "scores = net(x, where, positions=len(where))\n    last = scores\n",
+        ),
+        (
+            "positions = 1\nreturn self.head(x * positions)",
+            "return net(x, where)[:, :2, :]",
+            "return self.head((x * positions)[:, at_positions])",
+            "return net(x, where, at_positions=slice(None, 2)).square()",
+        ),
+    ],
+)
+def test_the_caller_says_which_positions(
+    tmp_path: Path, body: str, step: str, inside: str, outside: str
+) -> None:
+    text, changed = edited(tmp_path, body, step=step)
+    assert changed is not None
+    assert inside in changed and outside in changed and "positions=slice(None)):\n" in changed
+    for one, other in zip(outcome(text), outcome(changed), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    ("body", "step"),
+    [
+        ("return self.head(x), x", "return net(x, where)[0][:, -1]"),
+        ("self.kept = self.head(x)\nreturn self.kept", "return net(x, where)[:, -1]"),
+        ("return self.head(x)", "return net(x, where)[:, torch.randint(6, ())]"),
+        ("return self.head(x)", "return net(x, where)[..., -1, :]"),
+        ("return self.head(x)", "return net(x, where).mT[:, :, -1]"),
+        ("return self.head(x)", "scores = net(x, where)\n    print(scores.shape)\n    return scores[:, -1]"),
+        ("return self.head(x)", "return (net if len(x) else Net())(x, where)[:, -1]"),  # another one may be
+        ("return self.head(x)", "return net(*(x, where))[:, -1]"),
+    ],
+)
+def test_a_caller_that_selects_otherwise(tmp_path: Path, body: str, step: str) -> None:
+    assert edited(tmp_path, body, step=step)[1] is None
 
 
 def test_layers_of_each_position_in_a_row(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _SPREAD = (".unsqueeze(-1)", ".unsqueeze(2)", "[..., None]", "[:, :, None]")
 
 
 @dataclass(frozen=True)
-class _Chain:
+class Chain:
     """What is done to ``base``, up to ``node``, which is a selection of positions."""
 
     base: cst.BaseExpression
@@ -36,17 +36,17 @@ def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
     another function, the result is read otherwise, or the layer is not seen to treat each position alone."""
     place = graph.place(found.product)
     source = context.source(place[0] if place is not None else "")
-    layers = list(_layers(source, place[1] if place is not None else 0))
+    layers = list(layers_at(source, place[1] if place is not None else 0))
     if len(layers) != 1:
         raise Refused(BY_HAND)
     ((layer, given),) = layers
-    rank, columns = _rank(graph, found), found.columns
+    rank, columns = rank_of(graph, found), found.columns
     assign = source.parent(layer)
     if not isinstance(assign, cst.Assign):
         direct = _chain(source, graph, layer, rank, columns)
         if direct is None:
             raise Refused(BY_HAND)
-        chain = _of_all(source, graph, found, direct)
+        chain = of_all(source, graph, found, direct)
         edits = Edits(source)
         selected = _with(source, chain, given, "")
         code = source.slice(source.span(layer)[0], source.span(given)[0]) + selected
@@ -55,14 +55,14 @@ def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
     target = assign.targets[0].target if len(assign.targets) == 1 else None
     if not isinstance(target, cst.Name):
         raise Refused(BY_HAND)
-    chain = _of_all(source, graph, found, _only_use(source, graph, assign, target, rank, columns))
+    chain = of_all(source, graph, found, only_use(source, graph, assign, target, rank, columns))
     edits = Edits(source)
     edits.replace(given, _with(source, chain, given, target.value))
     edits.replace(chain.node, target.value)
     return edits.fix("Select the positions before the layer", "unsafe")
 
 
-def _of_all(source: Source, graph: Graph, found: PartlyUsed, chain: _Chain) -> _Chain:
+def of_all(source: Source, graph: Graph, found: PartlyUsed, chain: Chain) -> Chain:
     """``chain``. Raises Refused where more positions are left of it than the step uses."""
     (first, _), (last, _) = source.span(chain.node)
     made = [
@@ -77,7 +77,7 @@ def _of_all(source: Source, graph: Graph, found: PartlyUsed, chain: _Chain) -> _
     return chain
 
 
-def _layers(source: Source, line: int) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+def layers_at(source: Source, line: int) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The calls of a linear layer on a line, each with what it is given."""
     for call in source.calls(line):
         first = call.args[0] if call.args else None
@@ -112,7 +112,7 @@ def _is_layer(source: Source, call: cst.Call) -> bool:
     return bool(names) and names[-1] == _EACH[0] and all(one in _EACH for one in names)
 
 
-def _rank(graph: Graph, found: PartlyUsed) -> int:
+def rank_of(graph: Graph, found: PartlyUsed) -> int:
     """The number of dimensions of the layer's result. torch computes two, and views them as the input's."""
     value = found.product.outputs[0]
     own = graph.place(found.product)
@@ -123,9 +123,9 @@ def _rank(graph: Graph, found: PartlyUsed) -> int:
     return len(graph.shape(value))
 
 
-def _only_use(
+def only_use(
     source: Source, graph: Graph, assign: cst.Assign, target: cst.Name, rank: int, columns: int
-) -> _Chain:
+) -> Chain:
     """The selection that is all that is done to what ``assign`` gives a name. Raises Refused."""
     function = source.enclosing(assign, cst.FunctionDef)
     own = source.statement(assign)
@@ -154,7 +154,7 @@ def _only_use(
     return chain
 
 
-def _chain(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, columns: int) -> _Chain | None:
+def _chain(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, columns: int) -> Chain | None:
     """What selects positions of ``base``, and leaves the last of its ``rank`` dimensions as it is."""
     node: cst.BaseExpression = base
     found: cst.BaseExpression | None = None
@@ -193,7 +193,7 @@ def _chain(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, co
         else:
             break
         node = call
-    return _Chain(base, found) if found is not None else None
+    return Chain(base, found) if found is not None else None
 
 
 def _indexed(source: Source, graph: Graph, part: cst.Subscript, rank: int, columns: int) -> int | None:
@@ -232,7 +232,7 @@ def _is_choice(source: Source, call: cst.Call, base: cst.BaseExpression, at: int
     return ".expand(" in code and code.endswith(widths)
 
 
-def _with(source: Source, chain: _Chain, given: cst.BaseExpression, name: str) -> str:
+def _with(source: Source, chain: Chain, given: cst.BaseExpression, name: str) -> str:
     """The selection, of ``given`` instead. Raises Refused where that would be computed more than once."""
     plain = isinstance(given, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
     code = source.code(given) if plain else f"({source.code(given)})"

@@ -91,7 +91,9 @@ scores = model.head(states)  #> cost device_ms=9
 ## Fix safety
 
 Unsafe: the loss is the same up to rounding. The edit is offered where one function calls a linear layer and
-then selects the positions: it selects them of the layer's input. Elsewhere the positions have to reach the
+then selects the positions: it selects them of the layer's input. Where a function returns the layer's result
+and its caller selects by an index along the second dimension, such as the last position, the function gets a
+parameter for that index, which is all positions for other callers. Elsewhere the positions have to reach the
 layer. Selecting by a mask makes the host wait for the number of rows; if each row has the same number of
 positions, `topk` or `gather` avoid that.
 
@@ -110,7 +112,8 @@ from functools import partial
 
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.before_layer import BY_HAND, before_layer
+from warpline.rulekit.before_call import selected_before
+from warpline.rulekit.before_layer import BY_HAND
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.matched import FileLine
@@ -157,7 +160,7 @@ def _judged(context: Context, graph: Graph, alike: list[PartlyUsed], place: File
         cause=spent.hottest.place,
         cost_ms=whole * unused,
         change=spent.without(context, unused),
-        fixes=[partial(before_layer, context, graph, found) if len(alike) == 1 else BY_HAND],
+        fixes=[partial(selected_before, context, graph, found) if len(alike) == 1 else BY_HAND],
     )
 
 

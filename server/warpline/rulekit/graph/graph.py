@@ -198,6 +198,14 @@ class Graph:
         site = self.site(node)
         return site.place if site is not None else None
 
+    def caller(self, node: Node) -> tuple[str, int] | None:
+        """The user's line that called the function in which the operator is."""
+        flow = self.flow
+        stack = flow.stack[node.index] if node.index < len(flow.stack) else -1
+        around = flow.stacks[stack][0] if stack >= 0 else -1
+        frame = flow.frames[flow.stacks[around][1]] if around >= 0 else None
+        return frame.place if frame is not None and frame.line > 0 else None
+
     def at(self, place: tuple[str, int]) -> list[Node]:
         """The operators of a file and line."""
         if self._at is None:

@@ -11,7 +11,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.costed import Costed
-from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node, graph_of
+from warpline.rulekit.graph.graph import MOVED, SAME, Graph, graph_of
 from warpline.rulekit.graph.known import known
 from warpline.rulekit.graph.match import Match
 from warpline.rulekit.own_gradients import own_gradient_at
@@ -96,22 +96,13 @@ def _applied(context: Context, graph: Graph, one: Matched) -> Matched:
     what its backward pass does, too."""
     site = graph.site(one.match.result)
     owner = own_gradient_at(context, site.file, site.line) if site is not None else None
-    around = _caller(graph, one.match.result)
+    around = graph.caller(one.match.result)
     if site is None or owner is None or around is None:
         return one
     backward = site.function.rpartition(".")[0] + ".backward"
     more = [cost for cost in context.profile.lines if (cost.file, cost.function) == (site.file, backward)]
     shares = (*one.shares, *(1.0 for _ in more))
     return replace(one, costs=(*one.costs, *more), shares=shares, place=around, applied=owner.name.value)
-
-
-def _caller(graph: Graph, node: Node) -> FileLine | None:
-    """The user's line that called the function in which an operator is."""
-    flow = graph.flow
-    stack = flow.stack[node.index] if node.index < len(flow.stack) else -1
-    around = flow.stacks[stack][0] if stack >= 0 else -1
-    frame = flow.frames[flow.stacks[around][1]] if around >= 0 else None
-    return frame.place if frame is not None and frame.line > 0 else None
 
 
 def _costed(context: Context, graph: Graph, place: FileLine, matches: list[Match]) -> Matched | None:
