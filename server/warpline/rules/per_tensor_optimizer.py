@@ -494,9 +494,9 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
         raise Refused(reason)
     source = context.source(site.file)
     call, mapping = making_call(source, site, kind), without_form(context, site, kind)
-    if call is None and mapping is None:
-        raise Refused("the call that creates the optimizer was not found on that line")
-    if call is None and mapping is not None:
+    if call is None:
+        if mapping is None:
+            raise Refused("the call that creates the optimizer was not found on that line")
         return _into_mapping(context, mapping, kind)
     present = source.argument(call, "fused")
     if present is not None and source.literal(present.value) not in (False, None):
@@ -511,7 +511,6 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
             raise Refused(reason)
         where, node = literal_at(context, written, False)
         return Edits(where).replace(node, "True").fix("Update lists of tensors (foreach)", "unsafe")
-    mapping = without_form(context, site, kind)
     if mapping is not None and present is None:
         return _into_mapping(context, mapping, kind)
     edits = Edits(source)
