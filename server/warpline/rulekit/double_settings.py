@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from warpline.rulekit.context import Context
+from warpline.rulekit.doubles import MAKERS
 from warpline.rulekit.origins import Origin, assigned_values, is_self, origin, overridden
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import NOT_LITERAL, Source, is_method
@@ -21,7 +22,6 @@ _OTHERS = (
 #: Functions of NumPy's whose arrays have the type that they are given, and where that stands among their
 #: arguments.
 _CASTS = {"numpy.array": 1, "numpy.asarray": 1, "numpy.ascontiguousarray": 1}
-_MAKERS = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
 _DEPTH = 4  # names of names, and tables of them: chosen, so that a circle ends
 
 
@@ -62,7 +62,7 @@ def double_setting(context: Context, source: Source) -> tuple[DoubleSetting | No
         if double:
             found[one.place] = one
         (settled if double else others).extend(
-            made for made in tensors if source.is_named(made.func, *_MAKERS)
+            made for made in tensors if source.is_named(made.func, *MAKERS)
         )
     (only,) = found.values() if len(found) == 1 else (None,)
     known = only is not None and not given_elsewhere(context, only)
@@ -93,7 +93,7 @@ def _made_of(source: Source, cast: cst.Call) -> list[cst.Call]:
     return [
         call
         for call in source.nodes(cst.Call)
-        if source.is_named(call.func, *_MAKERS)
+        if source.is_named(call.func, *MAKERS)
         and call.args
         and (
             call.args[0].value is cast

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
 import libcst as cst
 
 from warpline.model.report import Fix
+from warpline.rulekit.bound_values import values_of
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
 
+#: Functions of torch's that make tensors of arrays.
+MAKERS = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
 #: Words by which NumPy is asked for other numbers than those of float64.
 _OTHER_TYPE = re.compile(r"\b(?:u?int(?:8|16|32|64)?|integers|bool_?|half|single|float(?:16|32))\b")
 #: Functions of NumPy's that give places, counts or truth values; `arange` mostly gives whole numbers.
@@ -78,25 +82,43 @@ def _is_double(call: cst.Call) -> bool:
 
 
 def _from_numpy(source: Source) -> list[cst.BaseExpression]:
-    """Calls that make tensors of NumPy's arrays, whose numbers are float64 unless it is said otherwise."""
-    return [
-        call
-        for call in source.nodes(cst.Call)
-        if not _is_cast(source, call)
-        and (
-            (
-                source.is_named(call.func, "torch.from_numpy")
-                and bool(call.args)
-                and not _is_other_made(source, call.args[0].value)
-            )
-            or (
-                source.is_named(call.func, "torch.as_tensor", "torch.tensor")
-                and source.argument(call, "dtype", 1) is None
-                and bool(call.args)
-                and _is_array(source, call.args[0].value, set())
-            )
-        )
-    ]
+    """What makes tensors of NumPy's arrays, whose numbers are float64 unless it is said otherwise: calls, and
+    functions that ``map`` is given."""
+    found: list[cst.BaseExpression] = []
+    for call in source.nodes(cst.Call):
+        maker, arrays = _made_by(source, call)
+        if maker is None or arrays is None or _is_cast(source, call):
+            continue
+        others = [_is_other_made(source, one) for one in arrays]
+        doubled = [
+            source.is_named(maker, "torch.from_numpy") or _is_array(source, one, set()) for one in arrays
+        ]
+        if not all(others) and all(map(operator.or_, doubled, others)):
+            found.append(call if maker is call.func else maker)
+    return found
+
+
+def _made_by(
+    source: Source, call: cst.Call
+) -> tuple[cst.BaseExpression, list[cst.BaseExpression]] | tuple[None, None]:
+    """The function of torch's by which a call makes tensors, itself or by ``map``, and the arrays that they
+    are made of. None where it is told their type, or makes none."""
+    mapped = source.name(call.func) == "map" and len(call.args) == 2
+    maker = call.args[0].value if mapped else call.func
+    if not source.is_named(maker, *MAKERS) or not call.args:
+        return None, None
+    if not mapped and source.argument(call, "dtype", 1) is not None:
+        return None, None
+    value = call.args[-1 if mapped else 0].value
+    whole = _whole(value)
+    found = values_of(source, whole) if mapped or isinstance(whole, cst.Name) else [whole]
+    return maker, [value] if found == [whole] else found
+
+
+def _whole(value: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(value, cst.Subscript):
+        value = value.value
+    return value
 
 
 def _is_other(source: Source, value: cst.BaseExpression) -> bool:
@@ -208,15 +230,47 @@ def in_float32(source: Source | None, nodes: list[cst.BaseExpression], setting: 
         raise Refused("the line that makes the tensors float64 was not found")
     edits = setting if setting is not None and setting.source is source else Edits(source)
     for node in nodes:
-        if isinstance(node, cst.Attribute):
+        if source.is_named(node, *MAKERS):
+            maker = edits.add_import(_taking_a_type(source, node), "import torch")
+            edits.replace(
+                node, f"lambda array: {maker}(array, dtype={_type_of(source, edits, node, 'array')})"
+            )
+        elif isinstance(node, cst.Attribute):
             edits.replace(node.attr, "float32")
         elif isinstance(node, cst.Name):
             edits.replace(node, edits.add_import("torch.float32", "import torch"))
         elif isinstance(node, cst.Call) and _is_double(node) and isinstance(node.func, cst.Attribute):
             edits.replace(node.func.attr, "float")
-        elif isinstance(node, cst.Call) and not source.is_named(node.func, "torch.from_numpy"):
-            edits.set_argument(node, "dtype", edits.add_import("torch.float32", "import torch"))
-        else:
+        elif isinstance(node, cst.Call) and _is_plain_view(source, node):
             edits.replace(node, f"{source.code(node)}.float()")
+        elif isinstance(node, cst.Call):
+            array = source.code(_whole(node.args[0].value))
+            if source.is_named(node.func, "torch.from_numpy"):
+                edits.replace(node.func, edits.add_import("torch.as_tensor", "import torch"))
+            edits.set_argument(node, "dtype", _type_of(source, edits, node, array))
     others = [] if setting is None or setting is edits else [setting]
     return edits.fix("Compute in float32", "unsafe", *others)
+
+
+def _is_plain_view(source: Source, call: cst.Call) -> bool:
+    """Whether ``from_numpy`` makes tensors of float64 only."""
+    return source.is_named(call.func, "torch.from_numpy") and not _has_others(source, call)
+
+
+def _has_others(source: Source, call: cst.Call) -> bool:
+    """Whether some of the arrays have other numbers than those of float64, such as labels."""
+    _, arrays = _made_by(source, call)
+    return any(_is_other_made(source, one) for one in arrays or ())
+
+
+def _taking_a_type(source: Source, maker: cst.BaseExpression) -> str:
+    return "torch.as_tensor" if source.is_named(maker, "torch.from_numpy") else source.name(maker)
+
+
+def _type_of(source: Source, edits: Edits, node: cst.BaseExpression, array: str) -> str:
+    """The type to make tensors with: of arrays that have other numbers, their own."""
+    call = node if isinstance(node, cst.Call) else source.enclosing(node, cst.Call)
+    single = edits.add_import("torch.float32", "import torch")
+    if call is not None and _has_others(source, call):
+        return f'{single} if {array}.dtype == "float64" else None'
+    return single
