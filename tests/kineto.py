@@ -34,7 +34,8 @@ ZERO_US = 1_000.0  # the window's start within the trace
 MAIN, AUTOGRAD = 4100, 4177
 STREAM = 7
 RESUMED = "torch_dynamo_resume_in_forward_at_12"
-FUNCTIONS = ("<module>", "Net.forward", "helper", RESUMED, RESUMED.replace("_12", "_30"))
+AT_OTHERS = (RESUMED.replace("_12", "_30"), RESUMED.replace("_12", "_20"))
+FUNCTIONS = ("<module>", "Net.forward", "helper", RESUMED, *AT_OTHERS)
 LIBRARY = "/site-packages/lib/layers.py"
 
 

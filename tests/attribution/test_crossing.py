@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -74,3 +77,87 @@ def test_what_could_not_be_handed_over_has_not_crossed(tmp_path: Path, other: di
 def test_a_break_in_what_compiled_code_calls(tmp_path: Path) -> None:
     (one,) = crossed(tmp_path, line=30, within=RESUMED.replace("_12", "_30"))
     assert (one.line, one.bytes, one.regions) == (30, 64 * MIB, ("0/0", "1/0"))
+
+
+@dataclass
+class Code:
+    """Compiled code: its first line record, whether it makes a tensor with a kernel, and what it calls."""
+
+    line: int
+    function: str
+    kernel: bool = False
+    inner: tuple[Code, ...] = ()
+    skipped: bool = False  # Dynamo finds nothing to compile in it: only its line is recorded
+
+
+def after(line: int, kernel: bool = False, *inner: Code, skipped: bool = False) -> Code:
+    return Code(line, RESUMED.replace("_12", f"_{line}"), kernel, inner, skipped)
+
+
+#: A function that logs on line 30, and one that calls it on line 20.
+LOGS = Code(12, "helper", inner=(after(30, skipped=True),))
+CALLS = Code(12, "helper", inner=(LOGS, after(20)))
+
+
+def nested(folder: Path, breaks: Sequence[int], *roots: Code) -> dict[tuple[int, ...], float]:
+    """``{lines of the breaks: MiB that cross there}`` in a step that runs this compiled code. What it makes
+    is freed where the outermost code ends, but the last tensor, its result."""
+    run = KinetoRun(folder, 3000)
+    file = str(folder / "train.py")
+    run.facts["compile_events"] = [EVENT | {"file": file, "line": line} for line in breaks]
+    numbers, held = count(1), []
+
+    def ran(code: Code, begun: int) -> int:
+        now, number = begun + 50, next(numbers)
+        run.line(begun + 5, code.line, code.function)
+        if code.kernel:
+            held.append(0x1000 * number)
+            run.memory(begun + 10, 64 * MIB, held[-1], 0)
+            run.kernel(begun + 30, 10, launched=begun + 12, name=f"triton_poi_fused_mul_{number}")
+        for one in code.inner:
+            now = ran(one, now)
+        if not code.skipped:
+            run.op(f"Torch-Compiled Region: {number}/0", begun, now + 10 - begun)
+        return now + 20
+
+    now = 0
+    for root in roots:
+        now = ran(root, now)
+        for at, address in enumerate(held[:-1]):
+            run.memory(now + 1 + at, -64 * MIB, address, 0)
+        held.clear()
+        run.line(now + 10, 40)
+        run.op("aten::sum", now + 20, 10)
+        now += 50
+    found = run.profile().crossings
+    return {(*(line for _, line in one.also), one.line): one.bytes / MIB for one in found}
+
+
+def one_deep(helper: Code, line: int = 12) -> Code:
+    return Code(10, "Net.forward", True, (helper, after(line, True)))
+
+
+def test_a_break_in_a_function_however_deep_is_where_its_callers_are_cut(tmp_path: Path) -> None:
+    assert nested(tmp_path / "one", [30], one_deep(LOGS)) == {(30,): 64}
+    assert nested(tmp_path / "two", [30], one_deep(CALLS)) == {(30,): 64}
+
+
+def test_a_function_with_a_break_that_computes_has_two_pieces_of_its_own(tmp_path: Path) -> None:
+    helper = Code(12, "helper", True, (after(30, True),))
+    assert nested(tmp_path, [30], one_deep(helper)) == {(30,): 3 * 64}
+
+
+def test_all_compiled_functions_that_call_it_count_and_other_calls_do_not(tmp_path: Path) -> None:
+    calls = one_deep(LOGS), LOGS, one_deep(LOGS, line=20), Code(10, "Net.forward", True)
+    assert nested(tmp_path, [30], *calls) == {(30,): 2 * 64}
+
+
+def test_of_breaks_in_a_row_all_have_to_go(tmp_path: Path) -> None:
+    row = Code(10, "Net.forward", True, (after(12, False, after(20, True)),))
+    assert nested(tmp_path, [12, 20], row) == {(12, 20): 64}
+    apart = Code(10, "Net.forward", True, (after(12, True, after(20, True)),))
+    assert nested(tmp_path / "apart", [12, 20], apart) == {(12,): 64, (20,): 64}
+
+
+def test_compiled_functions_that_run_one_after_the_other_have_no_break(tmp_path: Path) -> None:
+    assert nested(tmp_path, [30], Code(10, "Net.forward", True), after(12, True)) == {}

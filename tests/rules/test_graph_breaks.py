@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.annotated import FILE, read_example, texts
-from warpline.model.change import Scale
+from warpline.model.change import RemoveLaunches, Scale
 from warpline.model.profile import Crossing
 from warpline.rulekit import Context, Draft
 from warpline.rules.graph_break import GraphBreak
@@ -126,3 +127,70 @@ def test_a_function_of_which_a_part_was_compiled_has_only_the_wait() -> None:
     facts = replace(example.profile.facts, compiled_kernels=(kernel,))
     (draft,) = GraphBreak().find(Context(replace(example.profile, facts=facts), texts(example)))
     assert "cannot go on" not in draft.message
+
+
+WITHIN = """\
+#> steps step_ms=10
+import logging
+import torch
+
+log = logging.getLogger(__name__)
+
+def shapes(*tensors):
+    log.info("shapes %s", [one.shape for one in tensors])
+    #^ cost cpu_ms=0.02; event graph_break reason="Logger not supported"
+
+def told(name, *tensors):
+    shapes(*tensors)  #> cost cpu_ms=0.02
+
+@torch.compile
+def advance(state, dt):
+    flux = state.exp() * dt  #> cost device_ms=4
+    told("advanced", flux)  #> cost step_ms=0.5 idle_ms={idle} cpu_ms=0.5
+    return state - flux.sqrt()  #> cost device_ms=5
+
+def start(state):
+    told("begun", state)  #> cost idle_ms=2 cpu_ms=2
+"""
+#: What each line calls, by its function.
+CALLED = {7: ("shapes", ""), 10: ("told", "shapes"), 15: ("advance", "told"), 19: ("start", "told")}
+
+
+def within(idle: float, compiled: bool = True) -> tuple[str, list[Draft]]:
+    """A break in a function that another one calls, which compiled code calls, and code that is not."""
+    example = read_example(WITHIN.format(idle=idle))
+    lines = []
+    for cost in example.profile.lines:
+        function, called = CALLED.get(cost.line, ("advance", ""))
+        lines.append(replace(cost, function=function, called=((FILE, called),) if called else ()))
+    kernels = (CompiledKernel("triton_poi_fused_exp_mul_0", ((FILE, 14, "advance"),), False, 0, "0/0"),)
+    facts = replace(example.profile.facts, compiled_kernels=kernels if compiled else ())
+    profile = replace(example.profile, lines=tuple(lines), facts=facts)
+    return example.text, list(GraphBreak().find(Context(profile, texts(example))))
+
+
+def test_a_break_in_what_compiled_code_calls_has_the_idle_time_of_that_code() -> None:
+    text, (draft,) = within(idle=4)
+    assert draft.line == 7
+    assert "the device waits for 4.00 ms" in draft.message
+    assert draft.change == RemoveLaunches(((FILE, 7), (FILE, 15)))
+    assert "    if not torch.compiler.is_compiling():\n        log.info(" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize("other", [{"idle": 0.01}, {"idle": 4, "compiled": False}])
+def test_code_that_is_not_compiled_loses_nothing_by_it(other: dict[str, Any]) -> None:
+    assert not within(**other)[1]
+
+
+@pytest.mark.parametrize(
+    ("second", "edited"), [("print(flux.dtype)", 2), ("reads.append(flux.max().item())", 0)]
+)
+def test_of_breaks_in_a_row_all_are_edited_or_none(second: str, edited: int) -> None:
+    script = SCRIPT.replace("    return", f'    {second}  #> event graph_break reason="-"\n    return')
+    example = read_example(script.format(idle=0, reason="-"))
+    crossing = Crossing(FILE, 7, 5e9, 3.0, 9.0, ("0/0", "2/0"), also=((FILE, 6),))
+    profile = replace(example.profile, crossings=(crossing,))
+    (draft,) = GraphBreak().find(Context(profile, texts(example)))
+    assert draft.line == 7
+    changed = apply(example.text, draft.fixes[0].edits) if draft.fixes else example.text
+    assert changed.count("if not torch.compiler.is_compiling():") == edited

@@ -148,6 +148,7 @@ class Crossing(Placed):
     moved_ms: float  # that this takes, at least
     device_ms: float  # of the code on both sides
     regions: tuple[str, ...] = ()  # torch's numbers of that code, as in CompiledKernel
+    also: tuple[tuple[str, int], ...] = ()  # breaks between the same code, before this one: all have to go
 
 
 @dataclass(frozen=True, slots=True)

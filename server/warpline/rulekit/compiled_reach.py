@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.model import costs as figures
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below, function_of
+from warpline.rulekit.calling import below, callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import COMPILED, is_product
 from warpline.rulekit.terms import function_at
@@ -58,12 +58,7 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
 def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> CompileEvent | None:
     """The graph break for which torch.compile compiled nothing of the function: it cannot go
     on after a break within a loop, for one."""
-    first, last = (line for line, _ in source.span(function))
-    if any(
-        file == source.path and first <= line <= last
-        for kernel in context.profile.facts.compiled_kernels
-        for file, line, _ in kernel.lines
-    ):
+    if _has_kernels(context, source, function):
         return None
     own = (
         event
@@ -71,6 +66,32 @@ def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> C
         if event.kind == "graph_break" and event.file == source.path
     )
     return next((event for event in own if function_at(source, event.line) is function), None)
+
+
+def calls_from_compiled(context: Context, cost: LineCost) -> list[LineCost]:
+    """The lines of compiled functions that call the line's function, by any number of calls: each of them is
+    cut in two there where the function has a graph break."""
+    found: dict[tuple[str, int], LineCost] = {}
+    reached = [function_of(cost)]
+    for function in reached:
+        for call in callers(context, function):
+            source = context.source(call.file)
+            within = function_at(source, call.line)
+            if within is not None and _has_kernels(context, source, within):
+                found[call.place] = call
+            if function_of(call) not in reached:
+                reached.append(function_of(call))
+    return list(found.values())
+
+
+def _has_kernels(context: Context, source: Source, function: cst.FunctionDef) -> bool:
+    """Whether Inductor made a kernel of a line of the function."""
+    (first, _), (last, _) = source.span(function)
+    return any(
+        file == source.path and first <= line <= last
+        for kernel in context.profile.facts.compiled_kernels
+        for file, line, _ in kernel.lines
+    )
 
 
 def compiled_again(context: Context, source: Source, function: cst.FunctionDef) -> bool:

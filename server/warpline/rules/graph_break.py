@@ -9,6 +9,9 @@ kernels are all that runs on both sides, so that it could fuse them. What a back
 written anyway, and does not count. Where nothing of the function with the break was compiled, its elementwise
 and reduction kernels count, which nothing fuses. The fix moves printing and logging out of the compiled code.
 
+A function that has a break is not inlined, so the compiled functions that call it are cut in two at the call,
+however deep. Their time counts, and the finding stands in the function that has the break.
+
 ## Why is this slow
 
 At a graph break the compiled code ends: its results are written to memory, Python runs the line, and a
@@ -103,14 +106,15 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import CompiledCalls, Fuse, RemoveLaunches, Scale, Together
-from warpline.model.profile import Crossing
+from warpline.model.profile import Crossing, LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, size
-from warpline.rulekit.compiled_reach import calls_of, skipped_at
+from warpline.rulekit.compiled_reach import calls_from_compiled, calls_of, skipped_at
 from warpline.rulekit.compiling import compiled_lines
 from warpline.rulekit.fusible import chains, passes_ms
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.terms import function_at
+from warpline.syntax.source import Statement
 from warpline.wire.run import CompileEvent
 
 #: How torch's messages begin, before the reason: from 2.13 on, and where a whole function is not compiled.
@@ -129,19 +133,25 @@ class GraphBreak(Rule):
     area = "compiled"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        crossings = {one.place: one for one in context.profile.crossings}
-        for event in context.profile.facts.compile_events:
-            if event.kind != "graph_break":
-                continue
+        crossings = {
+            one.place: one for one in sorted(context.profile.crossings, key=lambda one: one.moved_ms)
+        }
+        events: dict[tuple[str, int], CompileEvent] = {}
+        for one in context.profile.facts.compile_events:
+            if one.kind == "graph_break":  # one place has several where several compiled functions call it
+                events.setdefault(one.place, one)
+        for event in events.values():
             skipped = _skipped(context, event)
             if skipped is not None:
                 yield skipped
                 continue
-            spent, crossing = _lost_ms(context, event), crossings.get(event.place)
+            own = context.cost(event.file, event.line)
+            calls = calls_from_compiled(context, own) if own is not None else []
+            spent, crossing = _lost_ms(context, event, calls), crossings.get(event.place)
             if crossing is not None and crossing.moved_ms > spent:
                 draft = _crossed(context, event, crossing)
             else:
-                draft = _waited(context, event, spent)
+                draft = _waited(context, event, spent, calls)
             if draft is not None:
                 yield draft
 
@@ -185,11 +195,11 @@ def _skipped(context: Context, event: CompileEvent) -> Draft | None:
                 CompiledCalls(places, calls_of(context, source, function)),
             )
         ),
-        fixes=[_KEPT if "Tensor.item()" in event.reason else partial(_fix, source, event.line)],
+        fixes=[_KEPT if "Tensor.item()" in event.reason else partial(_fix, context, (event.place,))],
     )
 
 
-def _waited(context: Context, event: CompileEvent, spent: float) -> Draft | None:
+def _waited(context: Context, event: CompileEvent, spent: float, calls: list[LineCost]) -> Draft | None:
     """The host's work at the break, for which the device waits."""
     if not context.matters(spent):
         return None
@@ -202,8 +212,8 @@ def _waited(context: Context, event: CompileEvent, spent: float) -> Draft | None
             "breaks": count("graph breaks reported", event.count, "breaks"),
         },
         cost_ms=spent,
-        change=RemoveLaunches((event.place,)),
-        fixes=[partial(_fix, context.source(event.file), event.line)],
+        change=RemoveLaunches((event.place, *(call.place for call in calls))),
+        fixes=[partial(_fix, context, (event.place,))],
     )
 
 
@@ -230,20 +240,22 @@ def _crossed(context: Context, event: CompileEvent, crossing: Crossing) -> Draft
         },
         cost_ms=spent,
         change=Scale(tuple(sorted(places)), device=left),
-        fixes=[partial(_fix, context.source(event.file), event.line)],
+        fixes=[partial(_fix, context, (*crossing.also, event.place))],
     )
 
 
-def _lost_ms(context: Context, event: CompileEvent) -> float:
-    """What the line costs, or the idle time of its function when that is more."""
+def _lost_ms(context: Context, event: CompileEvent, calls: list[LineCost]) -> float:
+    """What the line costs, or the idle time of its function and of the compiled ones that call it, when that
+    is more."""
     own = context.cost(event.file, event.line)
-    spent = own.step_ms if own is not None else 0.0
-    source = context.source(event.file)
-    function = function_at(source, event.line)
-    if function is None:
-        return spent
-    (first, _), (last, _) = source.span(function)
-    return max(spent, sum(cost.idle_ms for cost in context.costs_within(event.file, first, last)))
+    idle: dict[tuple[str, int], float] = {}
+    for file, line in (event.place, *(call.place for call in calls)):
+        source = context.source(file)
+        function = function_at(source, line)
+        if function is not None:
+            (first, _), (last, _) = source.span(function)
+            idle.update((cost.place, cost.idle_ms) for cost in context.costs_within(file, first, last))
+    return max(own.step_ms if own is not None else 0.0, sum(idle.values()))
 
 
 def _reason(event: CompileEvent) -> str:
@@ -255,7 +267,21 @@ def _reason(event: CompileEvent) -> str:
     )
 
 
-def _fix(source: Source, line: int) -> Fix:
+def _fix(context: Context, places: tuple[tuple[str, int], ...]) -> Fix:
+    """The edit of all breaks between the same code."""
+    if len({file for file, _ in places}) > 1:
+        raise Refused("another file has a break there, too: both have to go")
+    source = context.source(places[-1][0])
+    statements = [_said(source, line) for _, line in places]
+    edits = Edits(source)
+    name = edits.add_import("torch.compiler.is_compiling", "import torch")
+    for statement in statements:
+        edits.wrap([statement], f"if not {name}():")
+    return edits.fix("Exclude it from the compiled code", "unsafe")
+
+
+def _said(source: Source, line: int) -> Statement:
+    """The statement at ``line``, which only prints or logs. Raises Refused for another one."""
     statement = source.statement_at(line)
     if not isinstance(statement, cst.SimpleStatementLine):
         raise Refused("what to do instead depends on what the line is for")
@@ -266,10 +292,7 @@ def _fix(source: Source, line: int) -> Fix:
     guard = source.enclosing(statement, cst.If)
     if guard is not None and "is_compiling" in source.code(guard.test):
         raise Refused("it is already excluded from the compiled code")
-    edits = Edits(source)
-    name = edits.add_import("torch.compiler.is_compiling", "import torch")
-    edits.wrap([statement], f"if not {name}():")
-    return edits.fix("Exclude it from the compiled code", "unsafe")
+    return statement
 
 
 def _only_says(source: Source, call: cst.Call) -> bool:
