@@ -6,7 +6,8 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
-from warpline.model.change import Scale, Together
+from warpline.model.change import Replace, Scale, Together
+from warpline.model.report import Predicted
 from warpline.rulekit import Context
 from warpline.rulekit.accumulating import parts_of
 from warpline.text.edits import apply
@@ -89,16 +90,21 @@ def test_what_would_change_is_left_alone(facts: dict[str, object]) -> None:
     assert edited(CONSTANTS, **facts) is None
 
 
-def test_no_more_than_the_device_needs_or_its_memory_holds() -> None:
+def test_as_few_as_memory_holds() -> None:
     small = edited(CONSTANTS, peak=50_000_000_000)
     assert small is not None
     assert "ROWS = 16\n" in small
     assert "PARTS = 2\n" in small
     code = CONSTANTS.replace("PARTS = 4", "PARTS = 64")
-    enough = edited(code, calls=64)  # six of 38 ms are kernels, which more rows do not make shorter
-    assert enough is not None
-    assert "PARTS = 8\n" in enough
-    assert "ROWS = 64\n" in enough
+    large = edited(code, calls=64)  # all that is in use at the peak may grow
+    assert large is not None
+    assert "PARTS = 4\n" in large
+    assert "ROWS = 128\n" in large
+    weights = code.replace("peak_bytes={peak}", "peak_bytes={peak} allocated_bytes=3000000000")
+    grown = edited(weights, calls=64)  # the weights do not
+    assert grown is not None
+    assert "PARTS = 1\n" in grown
+    assert "ROWS = 512\n" in grown
     assert (
         edited(
             CONSTANTS,
@@ -311,3 +317,34 @@ def test_updates_that_accelerate_counts() -> None:
     parts = parts_of(Context(example.profile, texts(example)))
     assert parts is not None
     assert [cost.line for cost in parts.lines] == [8, 9]  # the optimizer's work is done as often
+
+
+def test_short_kernels_gain_as_well() -> None:
+    busy = TRAIN.replace("idle_ms=20", "idle_ms=0.5").replace("idle_ms=12", "idle_ms=0.5")
+    busy = busy.replace("device_ms=4", "device_ms=23").replace("device_ms=2", "device_ms=13")
+    assert edited(CONSTANTS, busy) is None
+    kernel = "        #^ kernel ticks count={count} device_ms=20"
+    for count, offered in ((8, False), (4000, True)):
+        line, short = "        #^ op aten::mm", kernel.format(count=count)
+        assert (edited(CONSTANTS, busy.replace(line, f"{short}\n{line}")) is not None) == offered
+
+
+def test_on_a_cpu_larger_batches_are_tried() -> None:
+    code = CONSTANTS.replace("steps step_ms=40", "device kind=cpu; steps step_ms=40")
+    code = code.replace("peak_bytes={peak}", "peak_bytes={peak} free_bytes=90000000000")
+    example = read_example((code + TRAIN).format(**FACTS))
+    for after, lines in ((30.0, [4]), (39.0, [])):
+        diagnosis = diagnose(
+            example.profile,
+            texts(example),
+            predict=lambda profile, change, after=after: Predicted(after, 40 / after, "simulated"),
+        )
+        found = [one for one in diagnosis.findings if one.rule == "small-batch"]
+        assert [one.line for one in found] == lines
+        for one in found:
+            change = diagnosis.changes[one.id]
+            assert isinstance(change, Together)
+            rows = [each for each in change.changes if isinstance(each, Replace)]
+            assert [(each.by, each.options) for each in rows] == [("rows", ("4",))] * 2
+            assert [each.host for each in change.changes if isinstance(each, Scale)] == [0.25, 0.25]
+    assert edited(code.replace("90000000000", "4900000000")) is None  # it would not fit

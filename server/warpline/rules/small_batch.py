@@ -11,13 +11,16 @@ an update still sees the same samples. The gain is per sample.
 
 Where a step is an update that adds up the gradients of several batches (`for _ in range(PARTS)` with
 `loss / PARTS`, `batch.chunk(PARTS)`, `if i % PARTS == 0`, accelerate), the fix makes the batches larger, as
-much as the device needs and its memory holds, and their number smaller: an update sees the same samples, and
-its loss is the same up to rounding. It is offered where both numbers are written once, and nothing reads them
-that would change.
+much as memory holds, and their number smaller: an update sees the same samples, and its loss is the same up
+to rounding. It is offered where both numbers are written once, and nothing reads them that would change.
 
-On a CPU it finds steps without a backward pass that spend much of their time between operators, or in linear
-layers that take hardly longer for twice the rows, because they wait for their weights from memory (tried
-beside the script).
+The gain is what the host saves, and on the device what short kernels and those that do not fill it save; on a
+CPU the operators are tried with as many rows. With larger batches other fixes gain more: of short products in
+half precision nothing remains but their launches.
+
+On a CPU it also finds steps without a backward pass that spend much of their time between operators, or in
+linear layers that take hardly longer for twice the rows, because they wait for their weights from memory
+(tried beside the script).
 
 ## Why is this slow
 
@@ -286,13 +289,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import libcst as cst
 
 from warpline.model import costs
 from warpline.model.change import Change, LargerBatch, Replace, Scale, Together
-from warpline.model.profile import LineCost, Op
+from warpline.model.profile import Kernel, LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.accumulating import Parts, accumulated_every, is_whole, parts_of, whole
@@ -302,6 +306,7 @@ from warpline.rulekit.holders import holder
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
+from warpline.rulekit.memory import free_bytes
 from warpline.rulekit.origins import origin
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.slicing import Slices, sliced
@@ -313,6 +318,9 @@ from warpline.wire.sites import Loader, facts_of
 #: More of the device's memory than this, and twice the batch may not fit.
 _MEMORY_SHARE = costs.bound("batch-memory")
 _FACTOR = 2
+_MOST_OF_FREE = costs.bound("memory-for-activations")
+#: Up to here a kernel takes as long for more samples.
+_SHORT_MS = costs.value("short-kernel-ns") / 1e6
 #: A kernel that fills less of the device than this takes as long for _FACTOR times the samples.
 _FILLED = 1 / _FACTOR
 #: Share of the step, in percent, that each sample must cost less.
@@ -325,13 +333,14 @@ class SmallBatch(Rule):
     severity = "information"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        if context.can("kernels") and context.can("occupancy"):
-            parts = parts_of(context)
-            if parts is not None:
-                yield from self._of_parts(context, parts)
-            else:
-                yield from self._on_a_device(context)
-        elif context.can("replacements") and not context.can("kernels"):
+        on_device = context.can("kernels") and context.can("occupancy")
+        on_host = context.can("replacements") and not context.can("kernels")
+        parts = parts_of(context) if on_device or on_host else None
+        if parts is not None:
+            yield from self._of_parts(context, parts)
+        elif on_device:
+            yield from self._on_a_device(context)
+        elif on_host:
             yield from self._between_operators(context)
 
     def _between_operators(self, context: Context) -> Iterator[Draft]:
@@ -374,7 +383,7 @@ class SmallBatch(Rule):
                 cause=spent.hottest.place,
                 cost_ms=spent.total,
                 saving_ms=saving if launching else shared,
-                change=Together((*map(_on_twice_the_rows, lines), LargerBatch(_FACTOR))),
+                change=Together((*map(_on_more_rows, lines), LargerBatch(_FACTOR))),
                 # That weights are read from memory is only known once it was tried.
                 least=0.0 if launching else _GAIN_PERCENT,
                 fixes=[batch.fix],
@@ -424,45 +433,61 @@ class SmallBatch(Rule):
             return
 
     def _of_parts(self, context: Context, parts: Parts) -> Iterator[Draft]:
-        """Updates that add up the gradients of several batches may take the same samples in fewer ones."""
-        part = launching_share(context)
-        idle = Spent(parts.lines, lambda cost: part * launching_ms(cost))
+        """Updates that add up the gradients of several batches may take the same samples in as few as memory
+        holds."""
+        on_host, part = not context.can("kernels"), launching_share(context)
+        idle = Spent(parts.lines, launching_ms if on_host else lambda cost: part * launching_ms(cost))
         working = sum(cost.device_ms for cost in parts.lines)
         peak, whole = context.profile.facts.memory.peak_bytes, context.device.memory_bytes
-        if not peak or not whole:
+        if not peak or not (whole or on_host):
             context.note("small-batch: the memory in use or the device's memory is unknown")
             return
-        saved = {1: 0.0}
-        for factor in range(2, parts.number + 1):
-            # As a larger batch of one kind takes more memory, so does one of another: what is in use at the
-            # peak grows no more than the batch does.
-            if parts.number % factor == 0 and peak * factor <= _FACTOR * _MEMORY_SHARE * whole:
-                less = sum(_filled_ms(context, cost, factor) for cost in parts.lines)
-                after = max((idle.total + working) / factor, working - less)
-                saved[factor] = idle.total + working - after
-        most = max(saved.values())
-        factor = min(one for one in saved if context.share(most - saved[one]) < _GAIN_PERCENT)
-        if factor == 1 or not context.matters(saved[factor]):
+        factor = max(
+            one
+            for one in range(1, parts.number + 1)
+            if parts.number % one == 0 and _has_room(context, peak, one)
+        )
+        less = sum(_less_ms(context, cost, factor) for cost in parts.lines)
+        after = (
+            working + idle.total / factor if on_host else max((idle.total + working) / factor, working - less)
+        )
+        saved = idle.total + working - after
+        # On a CPU, what larger batches save is only known once it was tried.
+        if factor == 1 or not (on_host or (context.share(saved) >= _GAIN_PERCENT and context.matters(saved))):
             return
-        size = "{parts} batches of {size} samples" if parts.size else "a batch in {parts} parts"
+        batches = "{parts} batches of {size} samples" if parts.size else "a batch in {parts} parts"
         evidence = {
             "parts": count("batches", parts.number, "per update"),
-            "size": count("batch size", parts.size, "samples"),
-            "idle": ms("idle while launching", idle.total),
-            "share": percent("idle while launching", context.share(idle.total)),
-            "memory": percent("memory at the peak", 100 * peak / whole, "device memory"),
+            "idle": ms("time between operators" if on_host else "idle while launching", idle.total),
+            "share": percent("of it", context.share(idle.total)),
         }
-        changes = tuple(_in_fewer(context, cost, factor) for cost in parts.lines)
+        if parts.size:
+            evidence["size"] = count("batch size", parts.size, "samples")
+        if on_host:
+            calls = sum(cost.launches for cost in parts.lines)
+            evidence["calls"] = count("operators", round(calls), "per step")
+            evidence["operators"] = ms("operators", working)
+            meanwhile = (
+                "A step runs {calls} operators for them, which take {operators}, and spends {idle} ({share}) "
+                "between these."
+            )
+        else:
+            evidence["memory"] = percent("memory at the peak", 100 * peak / whole, "device memory")
+            evidence["less"] = ms("kernels that take no longer for more samples", less)
+            meanwhile = (
+                "Meanwhile the device is idle for {idle} a step ({share}) because of launch overhead, spends "
+                "{less} in kernels that take no longer for more samples, and uses {memory} of its memory."
+            )
         yield context.draft(
             parts.first.place,
-            f"An update adds up the gradients of {size}. Meanwhile the device is idle for {{idle}} a step "
-            "({share}) because of launch overhead, and uses {memory} of its memory. Fewer and larger "
-            "batches, with as many samples an update, take less time.",
-            evidence if parts.size else {name: one for name, one in evidence.items() if name != "size"},
+            f"An update adds up the gradients of {batches}. {meanwhile} Fewer and larger batches, with as "
+            "many samples an update, take less time.",
+            evidence,
             cause=max(parts.lines, key=lambda cost: cost.step_ms).place,
             cost_ms=idle.total + working,
-            saving_ms=saved[factor],
-            change=Together(changes),
+            saving_ms=saved,
+            change=Together(tuple(chain(*(_in_fewer(context, cost, factor) for cost in parts.lines)))),
+            least=_GAIN_PERCENT if on_host else 0.0,
             fixes=[partial(_fewer, context, parts, factor)],
         )
 
@@ -474,17 +499,25 @@ def _fewer(context: Context, parts: Parts, factor: int) -> Fix:
     return first.fix(f"Accumulate {batches} instead of {parts.number}", "unsafe", *rest)
 
 
-def _in_fewer(context: Context, cost: LineCost, factor: int) -> Change:
-    """Once instead of ``factor`` times the host's work, and the same work for the device; less of it in
-    kernels that do not fill it."""
-    thin = _filled_ms(context, cost, factor) / cost.device_ms if cost.device_ms > 0 else 0.0
-    return Scale((cost.place,), device=max(0.0, 1 - thin), host=1 / factor)
+def _has_room(context: Context, peak: float, factor: int) -> bool:
+    """Whether memory holds what a batch ``factor`` times as large computes: what is in use at the peak beside
+    what stays between steps (on a CPU that is not known) grows as the batch does."""
+    grows = peak - (context.profile.facts.memory.allocated_bytes or 0)
+    return (factor - 1) * grows <= _MOST_OF_FREE * free_bytes(context)
 
 
-def _on_twice_the_rows(cost: LineCost) -> Change:
-    """One call for twice the rows instead of two: what that saves of a line's operators can be tried."""
+def _in_fewer(context: Context, cost: LineCost, factor: int) -> Iterator[Change]:
+    """Once instead of ``factor`` times the host's work, and the same samples for the device."""
+    if not context.can("kernels"):
+        yield _on_more_rows(cost, factor)
+    less = _less_ms(context, cost, factor) / cost.device_ms if cost.device_ms > 0 else 0.0
+    yield Scale((cost.place,), device=max(0.0, 1 - less), host=1 / factor)
+
+
+def _on_more_rows(cost: LineCost, factor: int = _FACTOR) -> Change:
+    """One call for so many times the rows: what that saves of a line's operators can be tried."""
     share, places = min(1.0, cost.device_ms / cost.step_ms) if cost.step_ms else 0.0, (cost.place,)
-    return Replace("rows", places, Scale(places), (str(_FACTOR),), (share,))
+    return Replace("rows", places, Scale(places), (str(factor),), (share,))
 
 
 def _weights_ms(cost: LineCost) -> float:
@@ -550,24 +583,27 @@ def _sliced(context: Context, found: Slices) -> Fix:
 def _thin_ms(context: Context, cost: LineCost) -> float:
     """Time in forward kernels with blocks for less than half of the multiprocessors: more blocks go to
     the others."""
-    spent = sum(spent for spent, filled in _forward(context, cost) if filled <= _FILLED)
+    spent = sum(kernel.device_ms for kernel in cost.kernels if _filled(context, kernel) <= _FILLED)
     return max(0.0, min(spent, cost.step_ms))
 
 
-def _filled_ms(context: Context, cost: LineCost, factor: int) -> float:
-    """What calls with ``factor`` times the samples save in forward kernels that do not fill the device."""
-    saved = sum(
-        spent * (1 - max(1 / factor, filled)) for spent, filled in _forward(context, cost) if filled < 1
-    )
-    return max(0.0, min(saved, cost.step_ms))
-
-
-def _forward(context: Context, cost: LineCost) -> Iterator[tuple[float, float]]:
-    """Milliseconds of the forward kernels, with the share of the multiprocessors that they have blocks for.
-    Of the backward pass it cannot be told which kernels have more blocks for more samples."""
+def _less_ms(context: Context, cost: LineCost, factor: int) -> float:
+    """What calls with ``factor`` times the samples save on the device: short kernels take no longer for them,
+    nor do forward kernels that do not fill it."""
+    saved = 0.0
     for kernel in cost.kernels:
-        if kernel.kind == "kernel" and kernel.phase == "forward" and kernel.grid is not None:
-            yield kernel.device_ms, math.prod(kernel.grid) / context.device.multiprocessors
+        short = min(kernel.device_ms, kernel.count * _SHORT_MS) * (1 - 1 / factor)
+        thin = kernel.device_ms * (1 - max(1 / factor, _filled(context, kernel)))
+        saved += max(short, thin)
+    return min(saved, cost.device_ms)
+
+
+def _filled(context: Context, kernel: Kernel) -> float:
+    """The share of the multiprocessors that a forward kernel has blocks for, at most 1. Of the backward pass
+    it cannot be told which kernels have more blocks for more samples: 1 as well."""
+    if kernel.kind != "kernel" or kernel.phase != "forward" or kernel.grid is None:
+        return 1.0
+    return min(1.0, math.prod(kernel.grid) / context.device.multiprocessors)
 
 
 def _change(thin: Mapping[LineCost, float]) -> Change:
