@@ -19,7 +19,7 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name
 from warpline.wire.dataflow import Padding
 
-_TITLE = "Pad each batch to its longest row"
+TITLE = "Pad each batch to its longest row"
 BY_HAND = "pad each batch to its own longest row, and not to a fixed length"
 #: Operators that take the rows that numbers name, whatever the size of the table.
 _LOOKUPS = frozenset({"embedding", "index", "index_select", "gather"})
@@ -62,7 +62,7 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     passed = _passed(context, source, place[1], found.columns)
     if passed is not None:
         return _in_call(context, graph, found, passed)
-    if _is_counted_on(context, graph, function, found):
+    if is_counted_on(context, graph, function, found):
         raise Refused(BY_HAND)
     sizes = list(_widths(context, source, function, found.columns))
     if not sizes or len({source.code(one) for one in sizes}) != 1:
@@ -86,7 +86,7 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
         edits.insert_before(used[0], f"longest = {row.longest(limit)}")
         for size in sizes:
             edits.replace(size, "longest")
-    return edits.fix(_TITLE, "unsafe")
+    return edits.fix(TITLE, "unsafe")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _passed(context: Context, source: Source, line: int, columns: int) -> _Passe
 def _in_call(context: Context, graph: Graph, found: Padding, passed: _Passed) -> Fix:
     """Pass the longest row's length. Raises Refused where the call has not the rows under a name."""
     source, function, width = passed.source, passed.function, passed.source.code(passed.sizes[0])
-    if _is_counted_on(context, graph, function, found):
+    if is_counted_on(context, graph, function, found):
         raise Refused(BY_HAND)
     rows = [row for size in passed.sizes for row in _rows(source, function, size)]
     row = _only_row(rows, width, passed.caller.code(passed.width))
@@ -137,7 +137,7 @@ def _in_call(context: Context, graph: Graph, found: Padding, passed: _Passed) ->
     row = replace(row, over=f"for {target} in {passed.caller.code(given[0])}")
     edits = Edits(passed.caller)
     edits.replace(passed.width, row.longest(passed.caller.code(passed.width)))
-    return edits.fix(_TITLE, "unsafe")
+    return edits.fix(TITLE, "unsafe")
 
 
 def _only_row(rows: list[_Rows], written: str, limit: str) -> _Rows:
@@ -156,9 +156,10 @@ def _is_masked(graph: Graph, found: Padding) -> bool:
     return any(masks) or any(node.name in _COMPARED for node, _ in graph.uses(graph.origin(found.value)))
 
 
-def _is_counted_on(context: Context, graph: Graph, function: cst.FunctionDef, found: Padding) -> bool:
-    """Whether anything in the step but ``function`` may need rows of so many entries: an operator that reads
-    all of a parameter or a buffer of that size, or a line that has the number as a size."""
+def is_counted_on(context: Context, graph: Graph, function: cst.CSTNode, found: Padding) -> bool:
+    """Whether anything in the step but ``function``, or a statement, may need rows of so many entries: an
+    operator that reads all of a parameter or a buffer of that size, or a line that has the number as a size.
+    """
     columns = found.columns
     fixed = {*graph.parameters, *graph.flow.buffers}
     # A slice of all rows of a table is the table itself in the record.

@@ -102,8 +102,9 @@ x = embedding(ids)  #> padding rows=32 columns=512 padded=9000 shared=200
 Unsafe: a function that fills rows up to a fixed length fills them up to the longest of the batch. Padding
 that a mask hides changes no value but by rounding; dropout draws other numbers. The edit is offered where a
 mask of the batch is seen, nothing is compiled, and nothing in the step counts on the length. Where such a
-function is given the length, its only call passes the longest row's instead. What joins several batches later
-has to do so for rows of different lengths.
+function is given the length, its only call passes the longest row's instead. On a CPU, a line that takes the
+rows from a table which is padded as a whole leaves out the columns that hold nothing but the padding token.
+What joins several batches later has to do so for rows of different lengths.
 
 Which rows share a batch is for the program to decide: rows that are sorted by length give other batches, so
 the loss follows another path.
@@ -128,6 +129,7 @@ from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
 from warpline.rulekit.padding import filled_at, hides_classes, loaded_at, padded_at
 from warpline.rulekit.row_lengths import BY_HAND, to_longest_row
 from warpline.rulekit.saving import leaving
+from warpline.rulekit.used_columns import to_used_columns
 from warpline.rulekit.visiting import visited_at
 from warpline.syntax.edits import Refused
 from warpline.wire.dataflow import Padding
@@ -162,7 +164,7 @@ class PaddedBatches(Rule):
         fix = _fix(context, graph, worst, fixed)
         # The longest row of the batch sets the width then, and an order by length has to do the rest.
         less = _share(worst) if fix is None else worst.shared / worst.columns
-        ordered = fix is not None and 2 * worst.shared * worst.rows <= worst.padded
+        ordered = fix is not None and _is_ragged(worst)
         yield context.draft(
             fixed or _place(context, worst) or site.place,
             "{padded} of the {all} positions of a batch are padding. Their share of the lines that work on "
@@ -187,6 +189,12 @@ class PaddedBatches(Rule):
 
 def _share(found: Padding) -> float:
     return found.padded / (found.rows * found.columns)
+
+
+def _is_ragged(found: Padding) -> bool:
+    """Whether most of the padding is behind rows that are shorter than the longest of their batch: only an
+    order by length helps there."""
+    return 2 * found.shared * found.rows <= found.padded
 
 
 def _worked(context: Context, graph: Graph, found: Padding) -> dict[tuple[str, int], float]:
@@ -226,9 +234,11 @@ def _fixed(context: Context, found: Padding) -> tuple[str, int] | None:
 
 
 def _fix(context: Context, graph: Graph, found: Padding, fixed: tuple[str, int] | None) -> Fix | None:
-    if fixed is None or not found.shared:
+    if not found.shared or (fixed is None and _is_ragged(found)):
         return None
     try:
+        if fixed is None:
+            return to_used_columns(context, graph, found)
         return to_longest_row(context, graph, found, fixed)
     except Refused:
         return None
@@ -238,7 +248,7 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
     """Where batches come from: the order that rows are taken in, the line that pads them to the longest, the
     line of the step that took the batch from padded rows, the loader."""
     graph = graph_of(context.profile.facts.dataflow)
-    if 2 * found.shared * found.rows <= found.padded:  # else no order helps
+    if _is_ragged(found):
         visited = visited_at(context, graph, found.rows)
         if visited is not None:
             return visited
@@ -257,7 +267,7 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
 
 
 def _by_hand(found: Padding, fixed: bool) -> str:
-    if 2 * found.shared * found.rows > found.padded:
+    if not _is_ragged(found):
         return BY_HAND
     if fixed:  # an order alone would save nothing
         return (

@@ -19,7 +19,7 @@ _PARTED = frozenset({"unbind", "split", "split_with_sizes", "chunk", "tensor_spl
 _ROW_BY_ROW = POINTWISE | {
     "_log_softmax", "log_softmax", "_softmax", "softmax", "argmax", "amax", "max", "logsumexp", "sum", "topk",
 }  # fmt: skip
-_LOSSES = frozenset({"nll_loss_forward", "nll_loss2d_forward"})
+LOSSES = frozenset({"nll_loss_forward", "nll_loss2d_forward"})
 _FAR = 24
 
 
@@ -38,7 +38,7 @@ class PartlyUsed:
 
 def partly_used(graph: Graph, most: float) -> Iterator[PartlyUsed]:
     """Products with a parameter, with at most the share ``most`` of their rows used in the step."""
-    losses = frozenset(node.site for node in graph.nodes if node.name in _LOSSES)
+    losses = frozenset(node.site for node in graph.nodes if node.name in LOSSES)
     for node in graph.nodes:
         if node.name not in _PRODUCTS or not node.outputs or graph.site(node) is None:
             continue
@@ -91,7 +91,7 @@ class _Uses:
         self._counted.add(node)
         if not far or not node.outputs or node.named.get("device") is not None:
             return rows
-        if node.name in _LOSSES:
+        if node.name in LOSSES:
             return self._scored(node, rows)
         size, result = self.graph.size(node.outputs[0]), node.outputs[0]
         if node.name in _BY_PLACES | _PIECES and size != self.graph.size(value):
