@@ -63,6 +63,7 @@ def lines(text: str) -> list[int]:
         {"ms": 0.6},  # little now, but more later
         {"kept": "seen.extend([wave])"},
         {"read": "list(self.seen)"},
+        {"more": "def shown(rows):\n    seen = [row for row in rows]\n    return seen"},  # another name
     ],
 )
 def test_the_line_that_keeps_is_found(facts: dict[str, object]) -> None:
@@ -76,6 +77,7 @@ def test_the_line_that_keeps_is_found(facts: dict[str, object]) -> None:
         {"made": "deque(maxlen=500)"},
         {"more": "def epoch_ends(drift):\n    drift.seen.clear()"},
         {"more": "def epoch_ends(drift):\n    drift.seen = []"},
+        {"more": "class Longer(Drift):\n    seen = ()"},
         {"more": "def epoch_ends(drift):\n    del drift.seen[:100]"},
         {"more": "def epoch_ends(drift):\n    drift.seen[:] = drift.seen[-5:]"},
         {"more": "for voyage in voyages:\n    drift = Drift()"},

@@ -215,7 +215,7 @@ def kept_for_good(context: Context) -> Iterator[tuple[Source, cst.BaseExpression
     emptied, cut or made again anywhere, and without a largest length."""
     for source, _, small in _keeping(context):
         for keeper, value in _kept(source, small, sums=False):
-            if keeper and not isinstance(small, cst.Assign) and not _bounded(context, keeper):
+            if keeper and not isinstance(small, cst.Assign) and not _bounded(context, keeper, source, small):
                 yield source, value, keeper
 
 
@@ -232,13 +232,15 @@ def joined_for_good(
         for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
             kept = _added(source, small) if isinstance(small, cst.Assign) else ()
             for keeper, value in kept:
-                if not _bounded(context, keeper, small):
+                if not _bounded(context, keeper, source, small):
                     yield source, value, keeper
 
 
-def _bounded(context: Context, keeper: str, growing: cst.BaseSmallStatement | None = None) -> bool:
+def _bounded(context: Context, keeper: str, here: Source, growing: cst.BaseSmallStatement) -> bool:
     """Whether what has that last name may get shorter, or not longer than some number; ``growing`` is the
     statement that makes it longer."""
+    first = next((one for one in here.nodes(cst.Name, within=growing) if one.value == keeper), None)
+    attribute = first is not None and not here.is_value(first)
     values = []
     for source in context.sources():
         if any(keeper in _names(source, gone) for gone in source.nodes(cst.Del)):
@@ -251,19 +253,32 @@ def _bounded(context: Context, keeper: str, growing: cst.BaseSmallStatement | No
         ):
             return True
         for assign in (one for one in source.nodes(cst.Assign) if one is not growing):
-            targets = [one.target for one in assign.targets if _last(one.target) == keeper]
+            targets = [
+                one.target
+                for one in assign.targets
+                if _last(one.target) == keeper and not (attribute and _is_local(source, one.target))
+            ]
             values += [(source, assign.value) for _ in targets]
             if any(isinstance(one, cst.Subscript) for one in targets):
                 return True
         values += [
             (source, assign.value)
             for assign in source.nodes(cst.AnnAssign)
-            if assign.value is not None and _last(assign.target) == keeper
+            if assign.value is not None
+            and _last(assign.target) == keeper
+            and not (attribute and _is_local(source, assign.target))
         ]
     if len(values) != 1:
         return True
     source, value = values[0]
     return "maxlen" in source.code(value) or _made_often(context, source, value)
+
+
+def _is_local(source: Source, target: cst.BaseExpression) -> bool:
+    """Whether a target is a name of a function or a file, which is no attribute that has the same name."""
+    return isinstance(target, cst.Name) and not isinstance(
+        source.enclosing(target, cst.FunctionDef, cst.ClassDef), cst.ClassDef
+    )
 
 
 def _made_often(context: Context, source: Source, value: cst.CSTNode) -> bool:
