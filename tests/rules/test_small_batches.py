@@ -102,6 +102,63 @@ def test_products_that_mostly_read_weights(ms: float, shapes: str, after_ms: flo
     assert found_at(WIDE.format(ms=ms, shapes=shapes), after_ms) == lines
 
 
+QUEUED = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import collections
+from dataclasses import dataclass
+import torch
+
+@dataclass
+class Config:
+    most: int = 6
+
+class Desk:
+    def __init__(self, rows):
+        self.waiting = collections.deque(rows)
+
+    def take(self, most):
+        {take}  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+        return torch.stack(taken)
+
+def serve(cfg, model, desk):
+    while desk.waiting:
+        rows = desk.take(cfg.most)  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+        found.append(model(rows))
+        #^ cost step_ms=19 device_ms=19 calls=1; op aten::linear shapes=[[{rows},700],[900,700],[900]]
+        #^ op aten::addmm shapes=[[900],[{rows},700],[700,900]] device_ms=19
+"""
+LEAST = "taken = [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]"
+WHILE = """taken = []
+        while self.waiting and len(taken) < most:
+            taken.append(self.waiting.pop(0))"""
+BREAK = """taken = []
+        for _ in range(most):
+            if not self.waiting:
+                break
+            taken.append(self.waiting.popleft())"""
+CUT = "taken, self.waiting = self.waiting[:most], self.waiting[most:]"
+DELETED = """taken = list(self.waiting[:most])  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+        del self.waiting[:most]"""
+
+
+@pytest.mark.parametrize(
+    ("take", "rows", "found"),
+    [
+        (LEAST, 6, True),
+        (WHILE, 6, True),
+        (BREAK, 6, True),
+        (CUT, 6, True),
+        (DELETED, 6, True),
+        (LEAST, 5, False),  # no more waited
+        ("taken = [self.waiting.popleft() for _ in range(most)]", 6, False),  # it may find nothing
+        ("taken = list(self.waiting)[:most]", 6, False),  # the same again
+        (WHILE.replace("self.waiting and ", ""), 6, False),
+    ],
+)
+def test_what_waits_in_a_queue(take: str, rows: int, found: bool) -> None:
+    assert found_at(QUEUED.format(take=take, rows=rows), 13.0) == [7] * found
+
+
 CHOSEN = """\
 import os
 from dataclasses import dataclass

@@ -4,10 +4,11 @@
 
 Finds steps in which the device is idle because of launch overhead, or runs kernels that fill less than
 half of it, while most of its memory is free. The fix doubles the batch of the loader, or of a loop that
-slices its batches (`for at in range(0, count, size)`, `data.split(size)`) or gets them from a
-`BatchSampler`. If gradients are accumulated, by the loop or by a framework (`gradient_accumulation_steps` of
-accelerate and transformers, `accumulate_grad_batches` of Lightning), it halves the number of batches, so that
-an update still sees the same samples. The gain is per sample.
+slices its batches (`for at in range(0, count, size)`, `data.split(size)`), gets them from a `BatchSampler`
+or takes what waits in a queue, at most so many at a time. If gradients are accumulated, by the loop or by a
+framework (`gradient_accumulation_steps` of accelerate and transformers, `accumulate_grad_batches` of
+Lightning), it halves the number of batches, so that an update still sees the same samples. The gain is per
+sample.
 
 Where a step is an update that adds up the gradients of several batches (`for _ in range(PARTS)` with
 `loss / PARTS`, `batch.chunk(PARTS)`, `if i % PARTS == 0`, accelerate), the fix makes the batches larger, as
@@ -182,7 +183,60 @@ for rows in loader:
     scores.append(model(rows))
 ```
 
+## Example
+
+Requests that wait in a queue:
+
+```python
+#> device kind=cpu; steps step_ms=10
+import collections
+
+waiting = collections.deque()
+
+def oldest(most):
+    return [waiting.popleft() for _ in range(min(most, len(waiting)))]  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+
+while waiting:
+    rows = torch.stack(oldest(6))  #> found; cost step_ms=0.1 cpu_ms=0.1 calls=1
+    scores.append(model(rows))
+    #^ cost step_ms=9 device_ms=5 idle_ms=4 cpu_ms=9 launches=400 calls=1
+    #^ op aten::linear shapes=[[6,700],[900,700]] device_ms=5
+```
+
+## Use instead
+
+```python
+import collections
+
+waiting = collections.deque()
+
+def oldest(most):
+    return [waiting.popleft() for _ in range(min(most, len(waiting)))]
+
+while waiting:
+    rows = torch.stack(oldest(12))
+    scores.append(model(rows))
+```
+
 ## Near misses
+
+A queue with fewer requests than a step may take:
+
+```python
+#> device kind=cpu; steps step_ms=10
+import collections
+
+waiting = collections.deque()
+
+def oldest(most):
+    return [waiting.popleft() for _ in range(min(most, len(waiting)))]  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+
+while waiting:
+    rows = torch.stack(oldest(64))  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+    scores.append(model(rows))
+    #^ cost step_ms=9 device_ms=5 idle_ms=4 cpu_ms=9 launches=400 calls=1
+    #^ op aten::linear shapes=[[6,700],[900,700]] device_ms=5
+```
 
 A loss that is not divided by the number of batches: the gradients would be a quarter of what they are.
 
@@ -277,7 +331,8 @@ for batch in loader:  #> cost step_ms=28 cpu_ms=28 idle_ms=28 loader_ms=28; use 
 Unsafe: an update sees more samples (the same samples if gradients are accumulated), so the learning
 rate may need to change. Batch norm averages over more samples. Losses that average over what is not
 ignored weigh batches otherwise, and dropout draws other numbers, as may a script that draws its samples at
-random. Where an evaluation draws its batches by the same function, it sees more samples, too.
+random. Where an evaluation draws its batches by the same function, it sees more samples, too. Where a search
+puts more into the queue that it takes from, it visits in another order.
 
 ## References
 
@@ -308,6 +363,7 @@ from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
 from warpline.rulekit.memory import free_bytes
 from warpline.rulekit.origins import origin
+from warpline.rulekit.queues import taken
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.slicing import Slices, sliced
 from warpline.rulekit.training import TrainingStep, training_steps
@@ -550,7 +606,7 @@ class _Batch(NamedTuple):
 
 
 def _batches(context: Context) -> Iterator[_Batch]:
-    """Batches that the steps take, of a loader or sliced in a loop."""
+    """Batches that the steps take, of a loader, sliced in a loop or off a queue."""
     for site in context.sites("loader"):
         size = facts_of(Loader, site).batch_size
         if isinstance(size, int) and context.costs(site.uses):
@@ -558,7 +614,7 @@ def _batches(context: Context) -> Iterator[_Batch]:
             yield _Batch(
                 place, what, whence(context, site, "batch_size"), partial(doubled, context, site, size)
             )
-    for found in sliced(context):
+    for found in (*sliced(context), *taken(context)):
         fix = partial(_sliced, context, found)
         words = f" Its value is {found.size.words}." if found.size.kind != "literal" else ""
         if found.parts:

@@ -1,0 +1,134 @@
+"""Batches of what waits in a queue: at most as many entries at a time as a number of the program says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.origins import origin, overridden
+from warpline.rulekit.slicing import Slices
+from warpline.syntax.source import Source
+
+_TAKES = ("popleft", "pop", "get", "get_nowait")
+_LENGTHS = ("len", "qsize")
+#: Operators whose first argument has a row for each entry of a batch.
+_ON_ROWS = ("aten::linear", "aten::matmul", "aten::conv1d", "aten::conv2d", "aten::conv3d")
+
+_Around = cst.ListComp | cst.GeneratorExp | cst.For | cst.While
+
+
+def taken(context: Context) -> Iterator[Slices]:
+    """Where the most that a step takes off a queue is written, if each recorded step took as many: its layers
+    had so many rows. Only where a larger number takes what there is: of ``range(min(size, len(queue)))``, of
+    a loop that ends where the queue is empty, and of ``queue[:size]``, which the queue loses."""
+    rows = {
+        op.shapes[0][0]
+        for cost in context.profile.lines
+        for op in cost.ops
+        if op.name in _ON_ROWS and op.phase == "forward" and op.shapes and op.shapes[0]
+    }
+    seen: set[tuple[str, int]] = set()
+    for source, most in (*_one_by_one(context), *_cut(context)):
+        found = origin(context, source, most)
+        size = found.source.literal(found.node) if found.editable else None
+        if type(size) is int and size in rows and found.place not in seen and not overridden(context, found):
+            seen.add(found.place)
+            yield Slices(found, source)
+
+
+def _one_by_one(context: Context) -> Iterator[tuple[Source, cst.BaseExpression]]:
+    for source, call in context.calls(*_TAKES):
+        if not _takes(source, call):
+            continue
+        loop = source.enclosing(call, cst.ListComp, cst.GeneratorExp, cst.For, cst.While)
+        if loop is None or not _ran(context, source, call, loop):
+            continue
+        most = None
+        if isinstance(loop, cst.While):
+            most = _of_while(source, loop)
+        elif isinstance(loop, (cst.ListComp, cst.GeneratorExp, cst.For)):
+            most = _of_range(source, loop)
+        if most is not None:
+            yield source, most
+
+
+def _takes(source: Source, call: cst.Call) -> bool:
+    """Whether it is a call of a queue's or a list's, and not ``options.get(name)``."""
+    plain = [source.literal(arg.value) for arg in call.args if arg.keyword is None]
+    return isinstance(call.func, cst.Attribute) and (not plain or plain in ([0], [False]))
+
+
+def _ran(context: Context, source: Source, *nodes: cst.CSTNode) -> bool:
+    """Whether a step ran one of their lines: of a loop of plain Python only the first may be recorded."""
+    return any(context.cost(*source.place(node)) is not None for node in nodes)
+
+
+def _of_range(source: Source, loop: cst.ListComp | cst.GeneratorExp | cst.For) -> cst.BaseExpression | None:
+    """``size`` of ``range(min(size, len(queue)))``, or of ``range(size)`` where the loop may end early."""
+    over = loop.iter if isinstance(loop, cst.For) else loop.for_in.iter
+    if not isinstance(over, cst.Call) or source.name(over.func) != "range" or len(over.args) != 1:
+        return None
+    end = over.args[0].value
+    if not isinstance(end, cst.Call):
+        return end if _ends_early(source, loop) else None
+    given = [arg.value for arg in end.args]
+    others = [one for one in given if not _is_length(source, one)]
+    least = source.name(end.func) == "min" and len(given) == 2 and len(others) == 1
+    return others[0] if least else None
+
+
+def _of_while(source: Source, loop: cst.While) -> cst.BaseExpression | None:
+    """``size`` of ``while queue and len(batch) < size``, or of ``len(batch) < size`` where the loop may end
+    early."""
+    tests = [loop.test]
+    if isinstance(loop.test, cst.BooleanOperation) and isinstance(loop.test.operator, cst.And):
+        tests = [loop.test.left, loop.test.right]
+    elif not _ends_early(source, loop):
+        return None
+    sizes = [
+        test.comparisons[0].comparator
+        for test in tests
+        if isinstance(test, cst.Comparison)
+        and len(test.comparisons) == 1
+        and isinstance(test.comparisons[0].operator, cst.LessThan)
+        and _is_length(source, test.left)
+    ]
+    return sizes[0] if len(sizes) == 1 else None
+
+
+def _is_length(source: Source, node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and source.is_named(node.func, *_LENGTHS)
+
+
+def _ends_early(source: Source, loop: _Around) -> bool:
+    around = source.enclosing(loop, cst.Try, cst.FunctionDef)
+    ends = bool(source.nodes(cst.Break, within=loop)) or isinstance(around, cst.Try)
+    return ends and isinstance(loop, (cst.For, cst.While))
+
+
+def _cut(context: Context) -> Iterator[tuple[Source, cst.BaseExpression]]:
+    """``size`` of ``queue[:size]``, beside ``queue = queue[size:]`` or ``del queue[:size]``."""
+    for source in context.sources():
+        for part in source.nodes(cst.Subscript):
+            cut = part.slice[0].slice if len(part.slice) == 1 else None
+            if not isinstance(cut, cst.Slice) or cut.lower is not None or cut.upper is None:
+                continue
+            queue, size, function = (
+                source.code(part.value),
+                source.code(cut.upper),
+                source.enclosing(part, cst.FunctionDef),
+            )
+            rest = [source.code(one) for one in source.assigned(queue, within=function)]
+            rest += [
+                source.code(right.value)
+                for one in source.nodes(cst.Assign, within=function)
+                if isinstance(one.value, cst.Tuple) and isinstance(one.targets[0].target, cst.Tuple)
+                for left, right in zip(one.targets[0].target.elements, one.value.elements, strict=False)
+                if source.code(left.value) == queue
+            ]
+            gone = [source.code(one.target) for one in source.nodes(cst.Del, within=function)]
+            lost = f"{queue}[{size}:]" in rest or f"{queue}[:{size}]" in gone
+            if lost and not isinstance(source.parent(part), cst.Del) and _ran(context, source, part):
+                yield source, cut.upper
