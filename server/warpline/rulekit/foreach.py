@@ -72,7 +72,7 @@ _OTHER = "the loop does something that has no form for lists of tensors: `{}`"
 
 
 @dataclass
-class _Written:
+class Written:
     """What the round after its beginning is written as, for lists."""
 
     lists: dict[str, str] = field(default_factory=dict)  # code of a tensor of the round: its list's name
@@ -92,7 +92,7 @@ def over_lists(context: Context, source: Source, line: int) -> Fix:
         raise Refused(ADVICE)
     if not has_lists(context):
         raise Refused("this version of torch has not all operations for lists of tensors")
-    return _Loop(context, source, loops[0]).fix()
+    return Loop(context, source, loops[0]).fix()
 
 
 def has_lists(context: Context) -> bool:
@@ -101,16 +101,12 @@ def has_lists(context: Context) -> bool:
     return version >= _FIRST_VERSION
 
 
-class _Loop:
+class Loop:
     """A ``for`` statement: ``start`` finds a round's tensors, ``body`` is the arithmetic."""
 
     def __init__(self, context: Context, source: Source, loop: cst.For) -> None:
-        self.context, self.source, self.loop = context, source, loop
-        self.written = _Written()
-        self.module = ""
-        self.hint = "result"  # what the tensors that a statement makes are called
-        self.lines = range(0)  # of the statement
-        self.sometimes = False  # whether the statement is in a branch
+        self.begin(context, source)
+        self.loop = loop
         text = source.code(loop)
         if (
             loop.orelse is not None
@@ -120,10 +116,9 @@ class _Loop:
             or not isinstance(loop.body, cst.IndentedBlock)
         ):
             raise Refused(ADVICE)
-        self.names = {name.value for name in descend(loop.target, cst.Name)}
+        self.names |= {name.value for name in descend(loop.target, cst.Name)}
         if any(True for _ in descend(loop.target, cst.Attribute, cst.Subscript, cst.StarredElement)):
             raise Refused(ADVICE)
-        self.taken = {name.value for name in source.nodes(cst.Name)}
         statements = list(loop.body.body)
         while statements:
             while statements and self._finds(statements[0]):
@@ -135,6 +130,17 @@ class _Loop:
         self.body = statements
         if not self.body:
             raise Refused(ADVICE)
+
+    def begin(self, context: Context, source: Source) -> None:
+        """Nothing is written yet."""
+        self.context, self.source = context, source
+        self.written = Written()
+        self.names: set[str] = set()
+        self.taken = {name.value for name in source.nodes(cst.Name)}
+        self.module = ""
+        self.hint = "result"  # what the tensors that a statement makes are called
+        self.lines = range(0)  # of the statement
+        self.sometimes = False  # whether the statement is in a branch
 
     # -- the beginning of a round ---------------------------------------------------------------
 
@@ -163,9 +169,9 @@ class _Loop:
             if len(target.elements) != len(value.elements):
                 return False
             pairs = [(one.value, two.value) for one, two in zip(target.elements, value.elements, strict=True)]
-        if not all(isinstance(one, cst.Name) and self._path(two) for one, two in pairs):
+        if not all(isinstance(one, cst.Name) and self.path(two) for one, two in pairs):
             return False
-        self.names |= {name for one, two in pairs if self._own(two) for name in self._named(one)}
+        self.names |= {name for one, two in pairs if self.own(two) for name in self._named(one)}
         return True
 
     def _chosen(self, statements: list[cst.BaseStatement]) -> list[cst.BaseStatement] | None:
@@ -196,42 +202,42 @@ class _Loop:
     def _first(self, node: cst.BaseExpression) -> bool:
         """``torch.zeros_like(p)``, ``p.detach().clone()``: a copy of the tensor, or one of its size."""
         if not isinstance(node, cst.Call):
-            return self._path(node)
+            return self.path(node)
         if called_name(node) not in _MAKES:
             return False
         given = [one.value for one in node.args if one.keyword is None]
         if isinstance(node.func, cst.Attribute) and not self.source.name(node.func).startswith("torch."):
             given.append(node.func.value)
-        return all(map(self._first, given)) and any(map(self._own, given))
+        return all(map(self._first, given)) and any(map(self.own, given))
 
-    def _path(self, node: cst.CSTNode) -> bool:
+    def path(self, node: cst.CSTNode) -> bool:
         """Names, attributes and entries: what is looked up and not computed."""
         if isinstance(node, cst.Name):
             return True
         if isinstance(node, cst.Attribute):
-            return self._path(node.value)
+            return self.path(node.value)
         if isinstance(node, cst.Subscript):
             keys = [one.slice.value for one in node.slice if isinstance(one.slice, cst.Index)]
-            return len(keys) == len(node.slice) == 1 and self._path(node.value) and self._key(keys[0])
+            return len(keys) == len(node.slice) == 1 and self.path(node.value) and self._key(keys[0])
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and not node.args:
-            return node.func.attr.value == "detach" and self._path(node.func.value)
+            return node.func.attr.value == "detach" and self.path(node.func.value)
         return False
 
     def _key(self, node: cst.CSTNode) -> bool:
-        return isinstance(node, (cst.SimpleString, cst.Integer)) or self._path(node)
+        return isinstance(node, (cst.SimpleString, cst.Integer)) or self.path(node)
 
     # -- its arithmetic -------------------------------------------------------------------------
 
-    def _own(self, node: cst.CSTNode) -> bool:
+    def own(self, node: cst.CSTNode) -> bool:
         """Whether it is something else in each round."""
         return bool(self._named(node) & (self.names | set(self.written.made)))
 
     def _named(self, node: cst.CSTNode) -> set[str]:
         return {name.value for name in descend(node, cst.Name) if self.source.is_value(name)}
 
-    def _number(self, node: cst.BaseExpression) -> str:
+    def number(self, node: cst.BaseExpression) -> str:
         """An expression that is the same for all rounds and calls no code of the user's. Raises Refused."""
-        if self._own(node):
+        if self.own(node):
             raise Refused("a number differs from tensor to tensor")
         for one in descend(node, cst.BaseExpression):
             if isinstance(one, cst.Call) and self.source.name(one.func) not in _OF_NUMBERS:
@@ -245,15 +251,15 @@ class _Loop:
         ``changes``: nothing is computed before it, so it may change tensors."""
         if isinstance(node, cst.Name) and node.value in self.written.made:
             return self.written.made[node.value]
-        if not self._own(node):
+        if not self.own(node):
             return None
-        if self._path(node):
+        if self.path(node):
             if self._named(node) & set(self.written.made):
                 raise Refused(_OTHER.format(self.source.code(node)))
-            return self._list(node)
+            return self.listed(node)
         return self._computed(node, changes)
 
-    def _list(self, node: cst.BaseExpression) -> str:
+    def listed(self, node: cst.BaseExpression) -> str:
         """The name of the list that the loop makes of such tensors."""
         code = self.source.code(node)
         if code not in self.written.lists:
@@ -319,14 +325,14 @@ class _Loop:
             given[key] = arg.value
         if any(key not in given for key in names):
             raise Refused(_OTHER.format(self.source.code(call)))
-        extra = f", {number}={self._number(given[number])}" if number in given else ""
+        extra = f", {number}={self.number(given[number])}" if number in given else ""
         rest = [(self._tensors(given[key]), given[key]) for key in names]
         average = self._average(receiver, given["src"]) if short == "copy" and in_place else None
         if average is not None and alike(self.context, self.source.path, self.lines):
             theirs, share = average
             self.written.operations.append(Operation("copy", 2, False, self.lines))
             self.written.rounded = True
-            lists = [first, self._list(theirs), self._number(share)]
+            lists = [first, self.listed(theirs), self.number(share)]
             self.written.lines.append(self._call("lerp_", lists, extra))
             return first
         return self._made(short, first, rest, extra, in_place=in_place)
@@ -339,7 +345,7 @@ class _Loop:
             return None
         sides = [self._weighted(value.left), self._weighted(value.right)]
         for kept, new in (sides, sides[::-1]):
-            if kept is None or new is None or mine is None or not self._path(new[0]):
+            if kept is None or new is None or mine is None or not self.path(new[0]):
                 continue
             if self._bare(kept[0]) == self._bare(mine) and self._rest(kept[1], new[1]):
                 return new
@@ -350,7 +356,7 @@ class _Loop:
         if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
             return None
         pairs = ((node.left, node.right), (node.right, node.left))
-        return next((pair for pair in pairs if self._own(pair[0]) and not self._own(pair[1])), None)
+        return next((pair for pair in pairs if self.own(pair[0]) and not self.own(pair[1])), None)
 
     def _bare(self, node: cst.BaseExpression) -> str:
         return re.sub(r"\.data\b|\.detach\(\)", "", self.source.code(node))
@@ -384,7 +390,7 @@ class _Loop:
         lists = 1 + sum(tensors is not None for tensors, _ in rest)
         if name in ("add", "sub") and extra and lists == 1:
             raise Refused(_OTHER.format(self.source.code(rest[0][1])))
-        given = [tensors if tensors is not None else self._number(node) for tensors, node in rest]
+        given = [tensors if tensors is not None else self.number(node) for tensors, node in rest]
         self.written.operations.append(Operation(name, lists, bool(extra), self.lines))
         if in_place:
             if not first.isidentifier():
@@ -405,7 +411,8 @@ class _Loop:
         self.written.lines.append(f"{name} = {code}")
         return name
 
-    def _statement(self, statement: cst.CSTNode) -> None:
+    def statement(self, statement: cst.CSTNode) -> None:
+        """Write a statement of a round for lists. Raises Refused."""
         start, end = self.source.span(statement)
         self.hint, self.lines = "result", range(start[0], end[0] + 1)
         small = (
@@ -450,8 +457,8 @@ class _Loop:
             isinstance(small, cst.Assign)
             and len(small.targets) == 1
             and statement is self.body[-1]
-            and self._own(small.targets[0].target)
-            and self._path(small.targets[0].target)
+            and self.own(small.targets[0].target)
+            and self.path(small.targets[0].target)
         ):
             self._store(small.targets[0].target, small.value)
         else:
@@ -463,12 +470,12 @@ class _Loop:
             statement.orelse is not None
             or not isinstance(statement.body, cst.IndentedBlock)
             or self.sometimes
-            or self._own(statement.test)
+            or self.own(statement.test)
         ):
             raise Refused(_OTHER.format(self.source.lines[self.source.line(statement) - 1].strip()))
-        test, before, self.sometimes = self._number(statement.test), len(self.written.lines), True
+        test, before, self.sometimes = self.number(statement.test), len(self.written.lines), True
         for inner in statement.body.body:
-            self._statement(inner)
+            self.statement(inner)
         self.sometimes = False
         step = self.source.module.default_indent
         self.written.lines[before:] = [f"if {test}:", *(step + one for one in self.written.lines[before:])]
@@ -482,7 +489,7 @@ class _Loop:
             raise Refused(refused)
         held = code if code.isidentifier() else self._held(code)
         nodes = {name.value: name for name in descend(target, cst.Name) if name.value in named}
-        lists = [self._list(nodes[name]) for name in named]
+        lists = [self.listed(nodes[name]) for name in named]
         new = next((one for one in ("new", "value", "made") if one not in self.taken), None)
         if new is None:
             raise Refused(refused)
@@ -505,13 +512,13 @@ class _Loop:
     # -- the edit -------------------------------------------------------------------------------
 
     def fix(self) -> Fix:
-        context, source, loop = self.context, self.source, self.loop
-        edits = Edits(source)
+        """The calls for lists in place of the arithmetic. Raises Refused."""
+        edits = Edits(self.source)
         self.module = edits.add_import("torch", "import torch")
         block: list[str] = []
         for statement in self.body:
             before = len(self.written.lines)
-            self._statement(statement)
+            self.statement(statement)
             block += _comments(statement)
             block += self.written.lines[before:]
             note = _trailing(statement)
@@ -520,8 +527,22 @@ class _Loop:
         for name in self.written.made:
             if self._read_after(name):
                 raise Refused(f"`{name}` is read after the loop")
+        check_rounds(self.context, self.source.path, self.written.operations)
+        self.collect(edits, block)
+        return self.result(edits)
+
+    def result(self, edits: Edits) -> Fix:
+        """The fix, safe where the operations of ``written`` round as they did before."""
         operations = self.written.operations
-        check_rounds(context, source.path, operations)
+        exact = all(
+            one.name in _EXACT or (one.name in ("add", "sub") and not one.alpha) for one in operations
+        )
+        safe = (exact or not self.context.on_gpu) and not self.written.rounded
+        return edits.fix("Update all tensors of the loop with one call each", "safe" if safe else "unsafe")
+
+    def collect(self, edits: Edits, block: list[str]) -> None:
+        """Let the loop only collect the tensors of ``written``, and put ``block`` behind it."""
+        source, loop = self.source, self.loop
         first = source.line(self.body[0])
         names = list(self.written.lists.values())
         outer = source.indentation(source.line(loop))
@@ -547,11 +568,6 @@ class _Loop:
         ]
         edits.replace_statement(loop, "\n".join(lines))
         self._let_go(edits, block)
-        exact = all(
-            one.name in _EXACT or (one.name in ("add", "sub") and not one.alpha) for one in operations
-        )
-        safe = (exact or not context.on_gpu) and not self.written.rounded
-        return edits.fix("Update all tensors of the loop with one call each", "safe" if safe else "unsafe")
 
     def _let_go(self, edits: Edits, block: list[str]) -> None:
         """Lists that are there for longer than the loop would keep gradients from being freed."""

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds loops that run the same few elementwise operations on one parameter after the other, outside of
-autograd: a hand-written average of the weights (EMA), optimizer or gradient clipping. Also such a loop of a
+autograd: a hand-written average of the weights (EMA), optimizer or gradient clipping. A function that only
+such a loop calls, for each tensor, gets the lists. Also such a loop of a
 framework's (diffusers' `EMAModel`), with the setting that does without it.
 
 ## Why is this slow
@@ -134,7 +135,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.rulekit.at_once import read_at_once
 from warpline.rulekit.calling import callers, function_of
-from warpline.rulekit.foreach import over_lists
+from warpline.rulekit.foreach_call import lists_at
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.optimizer_step import parameter_shapes
@@ -182,7 +183,7 @@ class ParameterLoop(Rule):
             if not context.matters(spent):
                 continue
             hottest = max(own, key=lambda cost: cost.step_ms)
-            lists = partial(over_lists, context, context.source(hottest.file), hottest.line)
+            lists = partial(lists_at, context, hottest)
             written_out = not context.on_gpu and _is_adam(own) and _between(own) < spent / 2
             calls = sum(op.count for cost in own for op in _updating(cost))
             yield context.draft(

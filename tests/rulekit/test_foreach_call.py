@@ -1,0 +1,80 @@
+"""Loops that call a function for each tensor, which then takes lists: recorded and run before and after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests import samples
+from tests.rulekit.test_foreach import SCRIPT, recorded, run
+from warpline.model.profile import LineCost
+from warpline.rulekit import Context
+from warpline.rulekit.foreach_call import lists_at
+from warpline.syntax.edits import Refused
+from warpline.text.edits import apply
+
+HELPER = """\
+def sharpen(w, g, speed, rate, keep=0.9):
+    \"\"\"A step along the sign of an average.\"\"\"
+    w.mul_(1 - rate * 0.01)  # towards zero
+    way = speed.clone().mul_(keep).add_(g, alpha=1 - keep).sign_()
+    # The step.
+    w.sub_(way, alpha=rate)
+    speed.lerp_(g, 1 - keep)
+"""
+LOOP = """\
+    for p, speed in zip(params, averages):
+        if p.grad is not None:
+            g = p.grad
+            {call}
+"""
+CALL = "sharpen(p.data, g, speed=speed, rate=lr)"
+
+
+def edited(tmp_path: Path, call: str = CALL, helper: str = HELPER) -> tuple[str, str]:
+    path = tmp_path / "loop.py"
+    path.write_text(text := SCRIPT.format(loop=LOOP.format(call=call), before=helper))
+    lines = text.splitlines()
+    inner = next(at for at, line in enumerate(lines, 1) if "way = " in line)
+    outer = next(at for at, line in enumerate(lines, 1) if call in line)
+    costs = (
+        LineCost(str(path), inner, "sharpen", step_ms=3.0, calls=3),
+        LineCost(str(path), outer, "step", step_ms=1.0, calls=3, called=((str(path), "sharpen"),)),
+    )
+    profile = samples.profile({str(path): text})
+    facts = replace(profile.facts, dataflow=recorded(path))
+    context = Context(
+        replace(profile, facts=facts, lines=costs), lambda file: text if file == str(path) else None
+    )
+    return text, apply(text, lists_at(context, costs[0]).edits)
+
+
+def test_the_function_takes_lists(tmp_path: Path) -> None:
+    before, after = edited(tmp_path)
+    assert "sharpen(datas" not in after
+    assert "        sharpen(ps, gs, speed=speeds, rate=lr)\n" in after
+    assert after.count("torch._foreach_") == 6
+    assert "# The step." in after
+    assert "# towards zero" in after
+    for one, other in zip(run(before, 3), run(after, 3), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    ("call", "helper"),
+    [
+        (CALL, HELPER + "\nother = sharpen\n"),  # used elsewhere
+        (CALL, "@torch.no_grad()\n" + HELPER),  # what a decorator does with lists is not known
+        (CALL, HELPER.replace("lerp_(g,", "lerp_(w.grad if w.grad is not None else g,")),  # a tensor's own
+        (CALL, HELPER + "    return way\n"),
+        ("sharpen(p.data, g, speed=speed, rate=lr / p.numel())", HELPER),
+        ("sharpen(p.data * 1, g, speed=speed, rate=lr)", HELPER),
+        ("sharpen(*(p.data, g, speed), rate=lr)", HELPER),
+    ],
+)
+def test_other_functions_are_left_alone(tmp_path: Path, call: str, helper: str) -> None:
+    with pytest.raises(Refused):
+        edited(tmp_path, call, helper)
