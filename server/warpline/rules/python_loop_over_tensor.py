@@ -10,7 +10,9 @@ yours, and modules without a state of their own, do in a round is part of the lo
 the same to its own slice and the results are stacked, the fix calls the work of an iteration by `torch.vmap`,
 which does it for all slices at once. A batch of windows (`data[i:i + n]` for random `i`) becomes one look-up
 in a view of all windows, for tensors and NumPy's arrays. An iteration that only reads its number (`int(i)`,
-`i.item()`) gets it from `tolist()`. Otherwise the finding says why not.
+`i.item()`) gets it from `tolist()`. Means and sums of the rows of each group (`x[owner == i].mean(0)`) become
+one `index_add_`. A cell that only such a loop uses becomes the layer with the same weights. Otherwise the
+finding says why not.
 
 ## Why is this slow
 
@@ -175,6 +177,72 @@ for t in range(x.shape[1]):  #> found
 
 ## Example
 
+The same in a module that makes the cell for this alone:
+
+```python
+import torch
+from torch import nn
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(6, 32)
+
+    def forward(self, x):
+        h = x.new_zeros(len(x), 32)
+        states = []
+        for t in range(x.shape[1]):  #> found
+            h = self.cell(x[:, t], h)
+            #^ cost step_ms=12 cpu_ms=12 calls=64
+            #^ op aten::select count=64 cpu_ms=1
+            #^ op aten::gru_cell count=64 cpu_ms=9 shapes=[[16,6],[16,32],[96,6],[96,32],[96],[96]]
+            states.append(h)  #> cost step_ms=0.1 calls=64
+        return torch.stack(states, 1)
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRU(6, 32, batch_first=True)
+
+    def forward(self, x):
+        h = x.new_zeros(len(x), 32)
+        states, h = self.cell(x, h[None])
+        return states
+```
+
+## Example
+
+Rows of a group, reduced for each group:
+
+```python
+import torch
+
+def readout(x, of, n):
+    return torch.stack([x[of == i].mean(0) for i in range(n)])
+    #^ found; tensor %9 shape=[640,32]; tensor %8 shape=[640] dtype=int64
+    #^ cost step_ms=9 cpu_ms=9 launches=64; op aten::index count=16 cpu_ms=5; op aten::mean count=16 cpu_ms=3
+    #^ node aten.eq.Scalar args=[%8,0] shape=[640] dtype=bool
+    #^ node aten.index.Tensor args=[%9,[%0]] shape=[640,32]; node aten.mean.dim args=[%1,[0]] shape=[32]
+```
+
+## Use instead
+
+```python
+import torch
+
+def readout(x, of, n):
+    return (x.new_zeros(n, *x.shape[1:]).index_add_(0, of, x) / torch.bincount(of, minlength=n)[:, None])
+```
+
+## Example
+
 Numbers that are read one by one:
 
 ```python
@@ -259,6 +327,12 @@ Numbers and windows are safe: the values and their layout are the same. The edit
 the record or the text shows that a tensor or an array of NumPy's is cut, and not a file that reads what is
 asked for.
 
+A recurrent layer in place of a cell begins with the same weights, and may round otherwise. They have other
+names in saved states, so no edit is offered where the program loads some, or uses the cell otherwise.
+
+Rows are added to their groups where the recorded step shows that each row is in one of the groups: with a row
+of no group, in another step, the new call fails.
+
 ## References
 
 - [Vectorising: torch.vmap](https://docs.pytorch.org/docs/stable/generated/torch.vmap.html)
@@ -273,6 +347,8 @@ from warpline.model.change import Change, Replace, Scale, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.cells import Cells, cells
+from warpline.rulekit.cells_at_once import layer_at_once
+from warpline.rulekit.grouped import added_at_once, groups
 from warpline.rulekit.numbers_of_rounds import numbers_at_once
 from warpline.rulekit.rounds import Rounds, piecework_ms, rounds
 from warpline.rulekit.vectorised import at_once
@@ -338,10 +414,7 @@ def _one_layer(context: Context, found: Cells) -> Draft:
         cost_ms=spent,
         change=Replace("recurrent", places, Scale(places), (found.layer, str(round(found.count)))),
         tried=True,
-        fixes=[
-            f"make an `nn.{found.layer}` instead of the cell, and call it once with the sequence. Its "
-            "weights have other names in saved states (`weight_ih_l0`)"
-        ],
+        fixes=[partial(layer_at_once, context, found)],
     )
 
 
@@ -356,6 +429,9 @@ def _way(
         pass
     else:
         return _one_round(found, short, pieces), lambda: numbers, False
+    each = groups(found.source, found.loop)
+    if each is not None:
+        return _one_round(found, short, pieces), partial(added_at_once, context, found, each), False
     places, cut = tuple(cost.place for cost in found.costs), windows(found.source, found.loop)
     how = how_tried(context, found, cut) if cut else None
     by, options = ("windows", how) if how is not None else ("loop", (str(round(found.count)),))

@@ -1,0 +1,203 @@
+"""The edit that makes a loop over a recurrent cell one call of the layer with the same weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit.cells import Cells
+from warpline.rulekit.context import Context
+from warpline.rulekit.terms import descend
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, Statement, called_name, is_method
+
+BY_HAND = (
+    "make an `nn.{}` instead of the cell, and call it once with the sequence. Its weights have other names "
+    "in saved states (`weight_ih_l0`)"
+)
+#: The dimension of a stack of matrices, as it may be written.
+_DIMS = {0: 0, 1: 1, -3: 0, -2: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """``states`` become those of the next of a sequence's times, which are along ``dim``."""
+
+    call: cst.Call
+    states: list[str]
+    sequence: cst.BaseExpression
+    dim: int
+    kept: str = ""  # the list of the states
+
+
+def layer_at_once(context: Context, found: Cells) -> Fix:
+    """Call the layer with the whole sequence, and make it where the cell was made. Raises Refused where a
+    round does more, or something else uses the cell."""
+    source, by_hand = found.source, BY_HAND.format(found.layer)
+    written = _written(source, found.loop, by_hand)
+    made = _made(context, source, written.call, found.layer, by_hand)
+    edits = Edits(source)
+    _make(source, edits, made, found.layer, written.dim)
+    function = source.enclosing(found.loop, cst.FunctionDef)
+    if function is None or any(source.code(one) == "None" for name in written.states
+                               for one in source.assigned(name, within=function)):  # fmt: skip
+        raise Refused(by_hand)
+    before = [f"{name}[None]" for name in written.states]
+    given, got = before[0], written.states[0]
+    if found.layer == "LSTM":
+        given, got = f"({', '.join(before)})", f"({', '.join(written.states)})"
+    kept = written.kept or "_"
+    called = f"{source.code(written.call.func)}({source.code(written.sequence)}, {given})"
+    lines = [f"{kept}, {got} = {called}"]
+    read = [name for name in written.states if _is_read(source, function, found.loop, name)]
+    lines += [f"{name} = {name}[0]" for name in read]
+    if written.kept:
+        _unstack(source, edits, function, found.loop, written)
+    edits.replace_statement(found.loop, "\n".join(lines))
+    return edits.fix(f"Call nn.{found.layer} once", "unsafe")
+
+
+def _written(source: Source, loop: cst.For, by_hand: str) -> _Written:
+    body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
+    small = [one.body[0] for one in body if isinstance(one, cst.SimpleStatementLine) and len(one.body) == 1]
+    if len(small) != len(body) or loop.orelse is not None or not isinstance(loop.target, cst.Name):
+        raise Refused(by_hand)
+    calls = [
+        one
+        for one in small
+        if isinstance(one, cst.Assign) and isinstance(one.value, cst.Call) and len(one.value.args) == 2
+    ]
+    if len(calls) != 1:
+        raise Refused(by_hand)
+    step, call = calls[0], calls[0].value
+    assert isinstance(call, cst.Call)
+    at = small.index(step)
+    states = _names(step.targets[0].target)
+    if any(arg.keyword is not None or arg.star for arg in call.args) or len(step.targets) != 1 or not states:
+        raise Refused(by_hand)
+    if states != _names(call.args[1].value):
+        raise Refused("each time gets another state than the one before gave")
+    piece = call.args[0].value
+    for one in small[:at]:
+        own = one.targets[0].target if isinstance(one, cst.Assign) and len(one.targets) == 1 else None
+        if at != 1 or own is None or source.code(own) != source.code(piece):
+            raise Refused(by_hand)
+        assert isinstance(one, cst.Assign)
+        if len([name for name in descend(loop.body, cst.Name) if name.value == source.code(piece)]) != 2:
+            raise Refused(by_hand)
+        piece = one.value
+    sequence, dim = _sequence(source, loop, piece, by_hand)
+    if set(states) & {name.value for name in descend(sequence, cst.Name)}:
+        raise Refused(by_hand)
+    return _Written(call, states, sequence, dim, _kept(source, small[at + 1 :], states[0], by_hand))
+
+
+def _names(node: cst.BaseExpression) -> list[str]:
+    """The names of a tuple, or the only one."""
+    parts = [one.value for one in node.elements] if isinstance(node, cst.Tuple) else [node]
+    return [one.value for one in parts if isinstance(one, cst.Name)] if len(parts) < 3 else []
+
+
+def _kept(source: Source, rest: list[cst.BaseSmallStatement], state: str, by_hand: str) -> str:
+    """The list that gets the state; "" where nothing does."""
+    if not rest:
+        return ""
+    call = rest[0].value if isinstance(rest[0], cst.Expr) and len(rest) == 1 else None
+    if not isinstance(call, cst.Call) or not is_method(call, "append") or len(call.args) != 1:
+        raise Refused(by_hand)
+    assert isinstance(call.func, cst.Attribute)
+    if source.code(call.args[0].value) != state or not isinstance(call.func.value, cst.Name):
+        raise Refused(by_hand)
+    return call.func.value.value
+
+
+def _sequence(
+    source: Source, loop: cst.For, piece: cst.BaseExpression, by_hand: str
+) -> tuple[cst.BaseExpression, int]:
+    """The tensor whose pieces along a dimension the rounds get, all of them in turn."""
+    over, number = loop.iter, source.code(loop.target)
+    if is_method(over, "unbind") and source.code(piece) == number:
+        assert isinstance(over, cst.Call)
+        assert isinstance(over.func, cst.Attribute)
+        given = source.argument(over, "dim", 0)
+        dim = source.literal(given.value) if given is not None else 0
+        if source.name(over.func) != "torch.unbind" and dim in (0, 1):
+            return over.func.value, dim
+    elif (
+        isinstance(piece, cst.Subscript) and isinstance(over, cst.Call) and source.name(over.func) == "range"
+    ):
+        tensor, keys = source.code(piece.value), ", ".join(source.code(one.slice) for one in piece.slice)
+        dims = {number: 0, f":, {number}": 1}
+        dim = dims.get(keys)
+        ends = (f"{tensor}.shape[{dim}]", f"{tensor}.size({dim})", *([f"len({tensor})"] if dim == 0 else []))
+        if dim is not None and len(over.args) == 1 and source.code(over.args[0].value) in ends:
+            return piece.value, dim
+    raise Refused(by_hand)
+
+
+def _made(context: Context, source: Source, call: cst.Call, layer: str, by_hand: str) -> cst.Call:
+    """The call that makes the cell, which nothing else uses."""
+    cell, owner = source.code(call.func), source.enclosing(call, cst.ClassDef)
+    made = [one for one in source.assigned(cell, within=owner) if isinstance(one, cst.Call)]
+    if owner is None or not cell.startswith("self.") or len(made) != 1:
+        raise Refused(by_hand)
+    if called_name(made[0]) != f"{layer}Cell" or len([one for one in made[0].args if not one.keyword]) > 2:
+        raise Refused(by_hand)
+    named = [one.value for other in context.sources() for one in other.nodes(cst.Name)]
+    if named.count(cell.removeprefix("self.")) != 2 or named.count(f"{layer}Cell") != 1:
+        raise Refused(f"something else uses the cell: {by_hand}")
+    if any(True for _ in context.calls("torch.load", "load_file", "from_pretrained")):
+        raise Refused(f"saved states are loaded: {by_hand}")
+    if any(True for _, one in context.calls() for arg in one.args
+           if arg.keyword is not None and arg.keyword.value == "create_graph"):  # fmt: skip
+        raise Refused(f"a gradient is differentiated again: {by_hand}")
+    return made[0]
+
+
+def _make(source: Source, edits: Edits, made: cst.Call, layer: str, dim: int) -> None:
+    if not isinstance(made.func, cst.Attribute):
+        raise Refused(BY_HAND.format(layer))
+    edits.replace(made.func.attr, layer)
+    if dim == 1:
+        edits.set_argument(made, "batch_first", "True")
+
+
+def _is_read(source: Source, function: cst.FunctionDef, loop: cst.For, name: str) -> bool:
+    """Whether a state may be read behind the loop, or when an outer one begins again."""
+    again = len(source.loops_from(loop)) > 1
+    return any(
+        one.value == name
+        and source.is_value(one)
+        and not source.binds(one)
+        and not source.inside(one, loop)
+        and (again or source.line(one) > source.line(loop))
+        for one in source.nodes(cst.Name, within=function)
+    )
+
+
+def _unstack(
+    source: Source, edits: Edits, function: cst.FunctionDef, loop: cst.For, written: _Written
+) -> None:
+    """The layer's result in place of the stack of the states, and no list for them."""
+    kept = written.kept
+    start: Statement | None = next(
+        (line for line in source.block(loop) if source.code(line).strip() == f"{kept} = []"), None
+    )
+    uses = [
+        one for one in source.nodes(cst.Name, within=function) if one.value == kept and source.is_value(one)
+    ]
+    stacks = [
+        call
+        for call in source.nodes(cst.Call, within=function)
+        if source.name(call.func) == "torch.stack" and call.args and source.code(call.args[0].value) == kept
+    ]
+    if start is None or len(uses) != 3 or len(stacks) != 1:
+        raise Refused("the states are used otherwise than stacked")
+    given = source.argument(stacks[0], "dim", 1)
+    dim = _DIMS.get(source.literal(given.value) if given is not None else 0)
+    if dim is None or len(stacks[0].args) > 2:
+        raise Refused("the states are used otherwise than stacked")
+    edits.remove(start)
+    edits.replace(stacks[0], kept if dim == written.dim else f"{kept}.transpose(0, 1)")
