@@ -146,6 +146,18 @@ def test_positions_are_selected_before_the_layer(tmp_path: Path, body: str, afte
             "return self.head((x * positions)[:, at_positions])",
             "return net(x, where, at_positions=slice(None, 2)).square()",
         ),
+        (
+            "scores = self.head(x)\nreturn x, scores",
+            "_, scores = net(x, where)\n    return scores[torch.arange(2), where[:, 1]]",
+            "scores = self.head(x[positions])",
+            "_, scores = net(x, where, positions=(torch.arange(2), where[:, 1]))\n    return scores.square()",
+        ),
+        (
+            "return self.head(x)",
+            "seen = x[..., 0] > 0.9\n    return net(x, where)[seen]",
+            "return self.head(x[positions])",
+            "return net(x, where, positions=seen).square()",
+        ),
     ],
 )
 def test_the_caller_says_which_positions(
@@ -162,6 +174,11 @@ def test_the_caller_says_which_positions(
     ("body", "step"),
     [
         ("return self.head(x), x", "return net(x, where)[0][:, -1]"),
+        ("return self.head(x), x", "scores = net(x, where)\n    return scores[0][:, -1]"),
+        (
+            "scores = self.head(x)\nreturn scores, len(scores)",
+            "scores, _ = net(x, where)\n    return scores[:, -1]",
+        ),
         ("self.kept = self.head(x)\nreturn self.kept", "return net(x, where)[:, -1]"),
         ("return self.head(x)", "return net(x, where)[:, torch.randint(6, ())]"),
         ("return self.head(x)", "return net(x, where)[..., -1, :]"),

@@ -43,7 +43,7 @@ def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
     rank, columns = rank_of(graph, found), found.columns
     assign = source.parent(layer)
     if not isinstance(assign, cst.Assign):
-        direct = _chain(source, graph, layer, rank, columns)
+        direct = chain_of(source, graph, layer, rank, columns)
         if direct is None:
             raise Refused(BY_HAND)
         chain = of_all(source, graph, found, direct)
@@ -141,7 +141,7 @@ def only_use(
         later = [one for one in later if source.line(one) <= end and not source.binds(one)]
     if not later or (source.loops(assign) and not bound and len(names) > len(later)):
         raise Refused(BY_HAND)
-    chain = _chain(source, graph, later[0], rank, columns)
+    chain = chain_of(source, graph, later[0], rank, columns)
     last = source.statement(later[0])
     if chain is None or last not in block or not all(source.inside(one, chain.node) for one in later):
         raise Refused(BY_HAND)
@@ -154,7 +154,7 @@ def only_use(
     return chain
 
 
-def _chain(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, columns: int) -> Chain | None:
+def chain_of(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, columns: int) -> Chain | None:
     """What selects positions of ``base``, and leaves the last of its ``rank`` dimensions as it is."""
     node: cst.BaseExpression = base
     found: cst.BaseExpression | None = None

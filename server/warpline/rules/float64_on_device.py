@@ -123,7 +123,7 @@ for step in range(400):
 
 ## Example
 
-Arrays that a function is given, of which some have labels:
+Arrays that a function is given, some with labels:
 
 ```python
 import numpy as np
