@@ -93,9 +93,9 @@ scores = model.head(states)  #> cost device_ms=9
 Unsafe: the loss is the same up to rounding. The edit is offered where one function calls a linear layer and
 then selects the positions: it selects them of the layer's input. Where a function returns the layer's result
 and its caller selects by an index, such as the last position, the function gets a parameter for that index,
-which is all positions for other callers. Elsewhere the positions have to reach the
-layer. Selecting by a mask makes the host wait for the number of rows; if each row has the same number of
-positions, `topk` or `gather` avoid that.
+which is all positions for other callers. Elsewhere the positions have to reach the layer. Selecting by a mask
+makes the host wait for the number of rows; if each row has the same number of positions, `topk` or `gather`
+avoid that.
 
 ## References
 
