@@ -15,9 +15,10 @@ from warpline.capture import probing
 from warpline.model.change import ChannelsLast, Fuse, Replace
 from warpline.model.profile import LineCost, Op, Profile
 from warpline.probing import by_question, informed, questions
+from warpline.probing.layouts import questions_for
 from warpline.rulekit import Context
 from warpline.rulekit.convolutions import network_places
-from warpline.wire.probing import Answer, Cost, Probed, Question
+from warpline.wire.probing import Answer, Cost, Probed, Question, QuestionBatch, Tensor
 from warpline.wire.run import Request
 
 SCRIPT = """\
@@ -146,6 +147,43 @@ def test_the_answers_shorten_the_lines_of_the_network() -> None:
     assert made.keep_host == pytest.approx(1.0)
     # Those without an answer may take most of the time.
     assert informed(profile, change, by_question(Probed(tuple(answers[1:])))) == (change, False)
+
+
+def test_equal_calls_on_several_lines_count_once_each() -> None:
+    profile = profiled()
+    (cost,) = profile.lines
+    halves = (replace(cost, line=line, ops=tuple(replace(op, count=op.count / 2, device_ms=op.device_ms / 2)
+              for op in cost.ops)) for line in (cost.line, cost.line + 1))  # fmt: skip
+    apart = replace(profile, lines=tuple(halves))
+    weights = [[weight for _, weight in questions_for(one, change_of(one), list(one.lines))]
+               for one in (profile, apart)]  # fmt: skip
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.process
+def test_gradients_may_differ_by_what_rounding_chooses() -> None:
+    """The layouts sum up in another order, and this gradient is another number for each rounding."""
+    wave = ["mul.Tensor", 1e9], ["sin.default"], ["mul.Tensor", 1e-9]
+    operators = [
+        ["aten.convolution.default", ["%0", "%1", None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1], [2]]
+    ]
+    operators += [[f"aten.{name}", [f"%{at}", *rest], [at + 1]] for at, (name, *rest) in enumerate(wave, 2)]
+    part = {"operators": operators, "inputs": [0, 1], "leaves": [0, 1], "results": [5]}
+    tensors = Tensor((2, 64, 16, 16), "float32"), Tensor((64, 64, 3, 3), "float32")
+    asked = Question("channels_last", tensors, (json.dumps(part), "same"), backward=True)
+    (answer,) = probing.probe(Request(python=sys.executable), [asked], 30.0, device="cpu", threads=1).answers
+    assert answer.error == ""
+    assert answer.before is not None
+
+
+def test_what_cudnn_searches_for_has_time_again_after_all_that_compiles() -> None:
+    pytest.importorskip("torch")
+    from warpline.capture.runner.probing.answers import in_order
+
+    asked = Question("gelu", ()), Question("channels_last", (), ("benchmark",)), Question("compiled", ())
+    for device, again in (("cuda", [(asked[1], 2.0)]), ("cpu", [])):
+        wanted = QuestionBatch(device, None, 1.0, 1.0, asked)
+        assert list(in_order(wanted, 1.0, 2.0)) == [(asked[0], 1.0), (asked[1], 1.0), (asked[2], 2.0), *again]
 
 
 @pytest.mark.process

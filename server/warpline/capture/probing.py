@@ -18,7 +18,7 @@ import msgspec
 
 from warpline.capture import interpreter, signals, tree
 from warpline.model.problem import Problem
-from warpline.wire.probing import COMPILED, Answer, Probed, Question, QuestionBatch
+from warpline.wire.probing import Answer, Probed, Question, QuestionBatch, builds
 from warpline.wire.run import Request
 
 _START = Path(__file__).parent / "runner" / "probing" / "start.py"
@@ -30,7 +30,7 @@ _KEPT = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(3
 START_S = 30.0
 #: Seconds on top of that, so that the trial that is running can end.
 LATE_S = 2.0
-#: Compiling may take so many times the seconds of all other trials: 30 by default.
+#: Compiling and cuDNN's search may take so many times the seconds of all other trials: 30 by default.
 COMPILING = 3.0
 #: And that up to so many times where other processes use the cores: a trial that took 11 s took 52 then.
 MOST_BUSY = 2.0
@@ -48,7 +48,8 @@ def probe(
     until: float = math.inf,
 ) -> Probed:
     """The answers that arrive within ``seconds`` after torch is imported and the device is free, those of
-    what is compiled last and within ``COMPILING`` times as long on top, or longer on a busy machine.
+    what is compiled or searched for last and within ``COMPILING`` times as long on top, or longer on a busy
+    machine.
 
     ``on_answer(done, of)`` reports progress. An answer that does not arrive, for any reason, is left out; so
     are those that would come after ``until`` (``time.monotonic()``).
@@ -57,8 +58,7 @@ def probe(
     began = time.monotonic()
     answers: list[Answer] = []
     note, mark = "", f"{os.getpid()}-probing-{time.monotonic_ns()}"
-    compiles = any(one.kind == COMPILED for one in questions)
-    compiling = COMPILING * seconds * _busy() if compiles else 0.0
+    compiling = COMPILING * seconds * _busy() if any(builds(one, device) for one in questions) else 0.0
     room = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # a compiler may still be writing
     with tempfile.TemporaryFile() as asked, room as empty:
         asked.write(msgspec.json.encode(QuestionBatch(device, threads, seconds, compiling, tuple(questions))))

@@ -16,7 +16,7 @@ from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.parts import base_of, called_at, part_of, read, shape_of
 from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, Dataflow
-from warpline.wire.probing import Part, Question, Tensor
+from warpline.wire.probing import SEARCHED, Part, Question, Tensor
 
 #: Different pieces that are tried, those that take longest first; equal ones are tried once.
 MOST = 20
@@ -33,6 +33,7 @@ _NORMS: dict[str, tuple[int | bool, ...]] = {
     "_batch_norm_with_update": (0, 1, 2, 3, 4, True, 5, 6),
     "_batch_norm_no_update": (0, 1, 2, 3, 4, False, 5, 6),
 }
+_Sized = tuple[str, tuple[tuple[int, ...], ...]]  # a kind of operator, and the sizes of what it reads
 _RANDOM = ("dropout", "bernoulli", "rand", "multinomial", "normal")
 
 
@@ -42,7 +43,7 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     flow = profile.facts.dataflow
     if flow.missing:
         return []
-    words = ("benchmark",) if profile.facts.flags.cudnn_benchmark else ()
+    words = (SEARCHED,) if profile.facts.flags.cudnn_benchmark else ()
     backward = inputs.differentiated(costs)
     spent = _times(profile)
     found: dict[Question, float] = {}
@@ -85,14 +86,15 @@ def _pieces(flow: Dataflow, rows: list[int]) -> Iterator[list[int]]:
 def _times(profile: Profile) -> Callable[[Dataflow, int], float]:
     """Device time of an operator of the record, its backward pass included: of convolutions and batch norms,
     by the sizes of what they read. Other operators count for nothing, as they are a small part."""
-    found: dict[tuple[str, tuple[tuple[int, ...], ...]], float] = {}
+    found: dict[_Sized, dict[str, tuple[float, float]]] = {}  # of each operator: its time and its calls
     for cost in profile.lines:
         for op in cost.ops:
             first = int(op.name.endswith("_backward"))  # before it comes the gradient
             kind, count = ("batch_norm", 1) if "batch_norm" in op.name else (_CONVOLUTION, 2)
             if op.device_ms > 0 and kind in op.name and op.count > 0:
-                key = kind, op.shapes[first : first + count]
-                found[key] = found.get(key, 0.0) + op.device_ms / op.count
+                own = found.setdefault((kind, op.shapes[first : first + count]), {})
+                ms, calls = own.get(op.name, (0.0, 0.0))
+                own[op.name] = ms + op.device_ms, calls + op.count
 
     def spent(flow: Dataflow, row: int) -> float:
         name, given = base_of(flow, row), flow.arguments[row]
@@ -100,7 +102,8 @@ def _times(profile: Profile) -> Callable[[Dataflow, int], float]:
         if (kind not in name and name not in CONVOLUTIONS) or len(given) < count:
             return 0.0
         read = (one for one in given[:count] if isinstance(one, str) and one.startswith(TENSOR))
-        return found.get((kind, tuple(shape_of(flow, int(one[len(TENSOR) :])) for one in read)), 0.0)
+        own = found.get((kind, tuple(shape_of(flow, int(one[len(TENSOR) :])) for one in read)), {})
+        return sum(ms / calls for ms, calls in own.values())
 
     return spent
 

@@ -150,7 +150,7 @@ from functools import partial
 import libcst as cst
 
 from warpline.model import costs
-from warpline.model.change import Change, ChannelsLast, Replace, Scale
+from warpline.model.change import Change, ChannelsLast, Replace, Scale, Together
 from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
@@ -257,9 +257,10 @@ def _finished(step: TrainingStep) -> cst.Call | None:
 
 def _change(context: Context, spent: Spent, turned: bool, slower: float) -> Change:
     """The network in channels_last. It is tried with its norms, pools and activations where it was recorded.
-    Else the conversions go; where there are none (a slower kernel was taken) the convolutions are tried."""
+    Else the conversions go; where there are none (a slower kernel was taken) the convolutions are tried. The
+    norms are faster either way."""
     alone = another_way(spent, "channels_last", slower)
-    otherwise = ChannelsLast() if turned else alone.otherwise
+    otherwise = ChannelsLast() if turned else Together((alone.otherwise, ChannelsLast()))
     places = network_places(context)
     if not places:
         return otherwise if turned else alone

@@ -13,6 +13,9 @@ from typing import Any, Optional
 PROBED = "probed.json"
 #: The kind that compiles, which takes longer than all others.
 COMPILED = "compiled"
+#: The word for cuDNN's search, which builds all kernels that it has for a convolution. Trials of a layout,
+#: with both gradients, took 2 to 3 s each with it on an H200.
+SEARCHED = "benchmark"
 #: How the error begins where nothing at all can be compiled, as without a C++ compiler.
 NOT_COMPILING = "torch.compile does not work here"
 #: What can be tried: the kinds of ``capture/runner/probing``.
@@ -101,7 +104,7 @@ class Answer:
 @dataclass(frozen=True)
 class QuestionBatch:
     """What the child is given. ``seconds``: for all of it, from when torch is imported; ``compiling``: on top
-    of that for what is compiled."""
+    of that for what ``builds``."""
 
     device: str
     threads: Optional[int]  # noqa: UP045 - Python 3.9
@@ -118,6 +121,11 @@ class Probed:
     seconds: float = 0.0
     left: int = 0
     note: str = ""  # why there is nothing, where that is so
+
+
+def builds(question: Question, device: str) -> bool:
+    """Whether code is built to answer it, which takes longer than all else."""
+    return question.kind == COMPILED or (device == "cuda" and SEARCHED in question.options)
 
 
 def batch_from_json(fields: dict[str, Any]) -> QuestionBatch:

@@ -10,14 +10,19 @@ from ....wire.probing import Question
 from .tensors import leaf, made, with_gradients
 
 
+def _all(found: Any) -> Any:
+    return found
+
+
 class Pair(NamedTuple):
     """``same``: both give the same numbers, which is checked. ``tolerance``: a coarser dtype that the
-    replacement computes in."""
+    replacement computes in. ``checked``: what of a result is compared."""
 
     before: Callable[[], Any]
     after: Callable[[], Any]
     same: bool = True
     tolerance: Optional[torch.dtype] = None
+    checked: Callable[[Any], Any] = _all
 
 
 def of_one_input(before: Callable[..., Any], after: Callable[..., Any]) -> Callable[[Question, str], Pair]:

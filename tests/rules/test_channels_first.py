@@ -1,0 +1,40 @@
+"""Convolutions on NCHW tensors on a GPU: what another layout changes where nothing was tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.annotated import read_example, texts
+from warpline.model.change import ChannelsLast, Replace, Together
+from warpline.rulekit import Context
+from warpline.rules.channels_first_conv import ChannelsFirstConv
+
+TRAINED = """\
+#> steps step_ms=20
+import torch
+
+class Spots(torch.nn.Module):
+    def forward(self, slides):
+        return self.spread(slides).relu()
+        #^ cost step_ms=12 device_ms=12 backward_ms=2
+        #^ op aten::cudnn_convolution shapes={shapes} dtypes=c10::BFloat16 device_ms=9
+        #^ node aten.convolution.default args=[%20,%21] shape=[4,24,32,32] function=Spots.forward
+        #^ kernel {kernel} count=20 device_ms=3
+
+spots = Spots().cuda()
+for slides, wanted in batches:
+    loss = (spots(slides) - wanted).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("kernel", ["nchwToNhwcKernel", "implicit_gemm"])
+def test_norms_are_faster_whether_or_not_tensors_are_turned(kernel: str) -> None:
+    example = read_example(TRAINED.format(kernel=kernel, shapes="[[4,24,32,32]] strides=[[24576,1024,32,1]]"))
+    (draft,) = ChannelsFirstConv().find(Context(example.profile, texts(example)))
+    assert isinstance(draft.change, Replace)
+    otherwise = draft.change.otherwise
+    parts = otherwise.changes if isinstance(otherwise, Together) else (otherwise,)
+    assert ChannelsLast() in parts
+    assert len(parts) == (1 if kernel == "nchwToNhwcKernel" else 2)
