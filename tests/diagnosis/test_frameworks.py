@@ -272,6 +272,17 @@ def test_arguments_of_a_parser_get_a_default() -> None:
     assert text.splitlines()[finding.line - 1].startswith("(args,) =")
 
 
+@pytest.mark.parametrize("entry", ["", '"bf16": False, '])
+def test_arguments_of_a_dict_that_has_a_name(entry: str) -> None:
+    code = parsed(f'\nOPTIONS = {{{entry}"output_dir": "out"}}\n')
+    code = code.replace("parse_args_into_dataclasses()", "parse_dict(OPTIONS)")
+    finding, text = found(code)
+    after = apply(text, finding.fixes[0].edits)
+    assert after.count('"bf16": True') == 1 and "bf16=" not in after and "False" not in after
+    finding, text = found(code.replace('"out"}', '"out"} if quick else read()'))
+    assert not any('"bf16": True' in apply(text, fix.edits) for fix in finding.fixes)
+
+
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
@@ -348,7 +359,7 @@ def test_every_framework_s_file_is_whole() -> None:
         for setting in one.settings:
             assert setting.arguments or setting.undo or setting.instead or (setting.lines and setting.call)
             assert set(setting.where_known) < set(setting.arguments) | {""}
-            assert setting.needs in ("", "bf16", "fp16")
+            assert setting.needs in ("", "bf16", "fp16", "graphs")
 
 
 CONFIGURED = """\
@@ -580,21 +591,36 @@ trainer.fit(net, loader)  #> cost step_ms=50 idle_ms=30 sync_ms=20; use loader
     ],
 )
 def test_the_cache_is_turned_on_where_it_is_turned_off(before: str, passed: str, expected: str) -> None:
+    finding, text = without_cache(before, passed)
+    assert expected in apply(text, finding.fixes[0].edits)
+    assert finding.line == (2 if "generate" in expected else 1)
+    assert len(finding.fixes) == 1
+
+
+@pytest.mark.parametrize(("kind", "fixes"), [("cuda", 2), ("cpu", 1)])
+def test_the_second_fix_is_a_cache_of_one_size(kind: str, fixes: int) -> None:
+    finding, text = without_cache("", ", use_cache=False", "'use_cache', 'cache_implementation'", kind)
+    made = [apply(text, fix.edits) for fix in finding.fixes]
+    assert ["static" in one for one in made] == [False, True][:fixes]
+    assert 'generate(ids, use_cache=True, cache_implementation="static")' in made[-1] or fixes == 1
+
+
+def without_cache(
+    before: str, passed: str, parameters: str = "'use_cache'", kind: str = "cuda"
+) -> tuple[Finding, str]:
     lengths = "".join(
         f"#^ op aten::scaled_dot_product_attention shapes=[{f'[8,8,{length},64],' * 2}] ".replace(",]", "]")
         + "count=0.2 device_ms=30\n"
         for length in (400, 401, 402)
     )
     code = f"""\
-#> steps step_ms=100
+#> steps step_ms=100; device kind={kind}
 {before}
 out = model.generate(ids{passed})  #> cost step_ms=90 device_ms=90
-#^ site framework construction=transformers.GenerationMixin "parameters=['use_cache']"
+#^ site framework construction=transformers.GenerationMixin "parameters=[{parameters}]"
 #^ inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=90
 {lengths}"""
-    finding, text = found(code, "generation-without-cache")
-    assert expected in apply(text, finding.fixes[0].edits)
-    assert finding.line == (2 if "generate" in expected else 1)
+    return found(code, "generation-without-cache")
 
 
 @pytest.mark.parametrize("method", ["enable_model_cpu_offload", "enable_sequential_cpu_offload"])

@@ -154,6 +154,15 @@ def test_timm_s_loader_and_optimizer(bench: Callable[[str], Bench]) -> None:
     assert at.effects(text)["fused"] == [True]
 
 
+def test_timm_s_averages_stay_on_the_device(bench: Callable[[str], Bench]) -> None:
+    at = bench("timm_train")
+    text = at.edited("timm.ModelEmaV2", "framework-wait")
+    assert "ModelEmaV2(model, device=None)" in text
+    at.effects(text)
+    with pytest.raises(Refused):  # torch.device("cpu") is no plain value
+        at.edited("timm.ModelEmaV3", "framework-wait")
+
+
 def test_timm_s_switch_of_fused_attention_is_left_out(bench: Callable[[str], Bench]) -> None:
     at = bench("timm_train")
     (found,) = asked_for(Context(at.profile, at.profile.sources.get))

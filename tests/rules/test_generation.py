@@ -25,8 +25,9 @@ ATTENTION = "op aten::scaled_dot_product_attention shapes=[[8,8,{0},64],[8,8,{0}
 LAYER = "op aten::addmm shapes=[[64],[{0},64],[64,64]] count=1 device_ms=0.2"
 
 
-def spent(kept: Sequence[str], recorded_lengths: Sequence[int]) -> float | None:
-    """What the finding says that the growing sequence takes; None without one."""
+def spent(kept: Sequence[str], recorded_lengths: Sequence[int], begins: tuple[int, ...] = ()) -> float | None:
+    """What the finding says that the growing sequence takes; None without one. ``begins``: steps in which
+    `generate` is called."""
     lines = "".join(f"\n        #^ {one}" for one in kept)
     example = read_example(CODE.format(kept=lines))
 
@@ -36,7 +37,7 @@ def spent(kept: Sequence[str], recorded_lengths: Sequence[int]) -> float | None:
             for _ in range(2):  # layers
                 x = torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
 
-    facts = replace(example.profile.facts, dataflow=recorded(generate).flow)
+    facts = replace(example.profile.facts, dataflow=recorded(generate).flow, prefill_steps=begins)
     found = diagnose(replace(example.profile, facts=facts), texts(example)).findings
     return next((one.evidence[2].value for one in found if one.rule == "generation-without-cache"), None)
 
@@ -62,3 +63,12 @@ def test_of_a_line_whose_operators_are_all_kept_each_length_is() -> None:
     layers = [LAYER.format(one) for one in (96, 97, 98)]  # of the four lengths
     assert spent([*lengths, *layers], range(96, 100)) is None
     assert spent([*lengths, *layers, LAYER.format(99)], range(96, 100)) == pytest.approx(0.8)
+
+
+def test_captured_steps_may_be_of_two_calls() -> None:
+    kept = [ATTENTION.format(one) for one in (40, 57, 58, 59)]
+    kept += [LAYER.format(one) for one in (40, 57, 58, 59)]
+    assert spent(kept, [59], (3, 23)) == pytest.approx(0.8)
+    assert spent(kept, [59]) is None  # no call is known to begin: batches of other lengths
+    apart = [one.replace("57", "50") for one in kept]
+    assert spent(apart, [59], (3, 23)) is None

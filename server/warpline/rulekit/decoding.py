@@ -65,7 +65,10 @@ def growing(context: Context) -> Growing | None:
     grown = Growing(found, tuple(places))
     # Not all operators of a line are kept: some lengths of the captured steps may be missing.
     most = grown.piece * max(len(found) - 1, len(context.profile.manifest.captured) - 1)
-    if found[-1] - found[0] > most or (grown.piece != 1 and not _joined(context)):
+    span = found[-1] - found[0]
+    if context.profile.facts.prefill_steps:  # where `generate` is called again, lengths lie between
+        span -= max(after - before for before, after in pairwise(found)) - grown.piece
+    if span > most or (grown.piece != 1 and not _joined(context)):
         return None
     return grown if _is_causal(graph) else None
 

@@ -17,7 +17,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
 from warpline.rulekit.holders import argument, beside, literal_at
 from warpline.rulekit.literals import written_for
-from warpline.rulekit.origins import options_passed, overridden
+from warpline.rulekit.origins import options_passed, origin, overridden
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.frameworks import HALVES, Construction, Setting, constructions
@@ -110,8 +110,7 @@ def setting_fix(
 ) -> Fix:
     """Make the setting at ``site``, where ``one`` was constructed. Raises Refused."""
     values = facts_of(Framework, site).values or {}
-    if setting.needs and (setting.needs == "bf16") != context.device.bf16:
-        raise Refused("the device has bfloat16" if context.device.bf16 else "the device has no bfloat16")
+    _fits_device(context, setting.needs)
     for name in setting.unless:
         if values.get(name) not in (None, False, "no"):
             raise Refused(f"`{name}` is set there")
@@ -150,6 +149,14 @@ def setting_fix(
         title += ACCUMULATES
     first, *rest = changes.edits.values()
     return first.fix(title, "unsafe", *rest)
+
+
+def _fits_device(context: Context, needs: str) -> None:
+    """Raises Refused where the device has not what a setting needs."""
+    if needs == "graphs" and not context.on_gpu:
+        raise Refused("the device replays no graphs")
+    if needs in ("bf16", "fp16") and (needs == "bf16") != context.device.bf16:
+        raise Refused("the device has bfloat16" if context.device.bf16 else "the device has no bfloat16")
 
 
 def accumulating_half(context: Context) -> list[Edits]:
@@ -367,9 +374,11 @@ def _parsed(
     source, call = construction
     assert isinstance(call.func, cst.Attribute)
     method = call.func.attr.value
-    if method == "parse_dict" and call.args and isinstance(call.args[0].value, cst.Dict):
-        changes.of(source).set_entry(call.args[0].value, name, code)
-        return
+    if method == "parse_dict" and call.args:
+        found = origin(changes.context, source, call.args[0].value, ends=_is_dict)
+        if isinstance(found.node, cst.Dict):
+            changes.of(found.source).set_entry(found.node, name, code)
+            return
     if method not in ("parse_args_into_dataclasses", "parse_args_and_config"):  # the second is trl's
         raise Refused(f"set `{name}` to {code} in what `{method}` reads")
     options = {f"--{name}", f"--{name.replace('_', '-')}", f"--no_{name}", f"--no-{name.replace('_', '-')}"}
@@ -382,6 +391,10 @@ def _parsed(
     if statement is None or not isinstance(call.func.value, cst.Name):
         raise Refused(f"set `{name}` to {code} on the command line")
     changes.of(source).insert_before(statement, f"{call.func.value.value}.set_defaults({name}={code})")
+
+
+def _is_dict(source: Source, node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Dict)
 
 
 def _not_passed(context: Context, is_it: Callable[[str], bool]) -> None:

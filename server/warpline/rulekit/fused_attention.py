@@ -47,6 +47,15 @@ class Call:
         sizes = [{shape[dim] for shape in inputs} for dim in (0, 1)]
         return any(len(each) > 1 for each in sizes) and all(len(each - {1}) <= 1 for each in sizes)
 
+    @property
+    def grouped(self) -> bool:
+        """Whether several heads of queries share one of keys and values, as ``enable_gqa`` has it."""
+        inputs = (self.query, self.key, self.value)
+        if any(len(shape) != 4 for shape in inputs):
+            return False
+        heads = [shape[1] for shape in inputs]
+        return heads[0] > heads[1] == heads[2] and heads[0] % heads[1] == 0
+
 
 def calls_of(cost: LineCost) -> list[Call]:
     """The calls of a line, one for each set of shapes."""

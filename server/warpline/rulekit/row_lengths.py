@@ -21,8 +21,11 @@ from warpline.wire.dataflow import Padding
 
 TITLE = "Pad each batch to its longest row"
 BY_HAND = "pad each batch to its own longest row, and not to a fixed length"
+_LONGEST = "longest"
 #: Operators that take the rows that numbers name, whatever the size of the table.
 _LOOKUPS = frozenset({"embedding", "index", "index_select", "gather"})
+#: Where code stands that knows a word: a comparison, or a parameter's default.
+_KNOWING = (cst.Comparison, cst.ComparisonTarget, cst.Param)
 _CUTS = frozenset({"slice", "narrow"})
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 #: Operators that compare tokens with the one for padding.
@@ -53,11 +56,10 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     """Make the tensors that the function at ``place`` fills as wide as their longest row. Raises Refused
     where it does not put rows at the beginning of them, something else counts on the length, or nothing is
     seen that leaves padding out of what is computed."""
-    source, facts = context.source(place[0]), context.profile.facts
+    source = context.source(place[0])
     statement = source.statement_at(place[1])
     function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
-    compiled = facts.compile_events or facts.compiled_kernels or facts.captured_graphs
-    if function is None or compiled or not _is_masked(graph, found):
+    if function is None or not _hides_padding(context, graph, found):
         raise Refused(BY_HAND)
     passed = _passed(context, source, place[1], found.columns)
     if passed is not None:
@@ -150,16 +152,45 @@ def _only_row(rows: list[_Rows], written: str, limit: str) -> _Rows:
     return _Rows(rows[0].over, lengths.pop(), all(row.cut for row in rows))
 
 
+def by_word(
+    context: Context, graph: Graph, found: Padding, source: Source, call: cst.Call, word: cst.BaseExpression
+) -> Fix:
+    """``padding="max_length"`` -> ``padding="longest"``, where the call gets a batch at once: it runs once a
+    step, or the user's own code knows the other word. Raises Refused as ``to_longest_row`` does."""
+    cost = context.cost(*source.place(call))
+    own = any(
+        each.literal(one) == _LONGEST and isinstance(each.parent(one), _KNOWING)
+        for each in context.sources()
+        for one in each.nodes(cst.SimpleString)
+    )
+    if not own and (cost is None or round(cost.calls) > 1):
+        raise Refused(BY_HAND)
+    classes = (one for each in context.sources() for one in each.nodes(cst.ClassDef))
+    maker = next((one for one in classes if one.name.value == called_name(call)), call)
+    if not _hides_padding(context, graph, found) or is_counted_on(context, graph, maker, found):
+        raise Refused(BY_HAND)
+    edits = Edits(source).replace(word, f'"{_LONGEST}"')
+    return edits.fix(TITLE, "unsafe")
+
+
+def _hides_padding(context: Context, graph: Graph, found: Padding) -> bool:
+    """Whether something is seen that leaves padding out of what is computed, and nothing is compiled."""
+    facts = context.profile.facts
+    return _is_masked(graph, found) and not (
+        facts.compile_events or facts.compiled_kernels or facts.captured_graphs
+    )
+
+
 def _is_masked(graph: Graph, found: Padding) -> bool:
     """Whether a mask of the batch is seen: one of the same columns, or tokens are compared with a number."""
     masks = (one for one in graph.flow.padding if one.mask and one.columns == found.columns)
     return any(masks) or any(node.name in _COMPARED for node, _ in graph.uses(graph.origin(found.value)))
 
 
-def is_counted_on(context: Context, graph: Graph, function: cst.CSTNode, found: Padding) -> bool:
-    """Whether anything in the step but ``function``, or a statement, may need rows of so many entries: an
-    operator that reads all of a parameter or a buffer of that size, or a line that has the number as a size.
-    """
+def is_counted_on(context: Context, graph: Graph, maker: cst.CSTNode, found: Padding) -> bool:
+    """Whether anything in the step but ``maker``, a function or a statement, may need rows of so many entries:
+    an operator that reads all of a parameter or a buffer of that size, or a line that has the number as a
+    size."""
     columns = found.columns
     fixed = {*graph.parameters, *graph.flow.buffers}
     # A slice of all rows of a table is the table itself in the record.
@@ -178,8 +209,8 @@ def is_counted_on(context: Context, graph: Graph, function: cst.CSTNode, found: 
             continue
         source = context.source(place[0])
         here = source.statement_at(place[1])
-        if here is None or source.inside(here, function):
-            continue
+        if here is None or source.inside(here, maker) or source.inside(maker, here):
+            continue  # makes the batch
         around = source.enclosing(here, cst.FunctionDef)
         given = (arg.value for call in source.calls(place[1]) for arg in call.args)
         sizes = [one for arg in given for one in _each(arg) if not isinstance(one, cst.Call)]
@@ -205,10 +236,13 @@ def _is_cut(context: Context, place: tuple[str, int] | None, columns: int) -> bo
 
 
 def _is_layer(graph: Graph, node: Node, fixed: set[int], found: Padding) -> bool:
-    """Whether it is a product of a weight with what each position has, and not with all positions."""
+    """Whether it is a product of a weight with what each position has, and not with all positions; or has a
+    weight for each of the features, as a norm."""
     sizes = [graph.shape(one)[:-1] for one in node.inputs if one not in fixed]
     products = PRODUCTS | {"addmm", "linear"}
-    return node.name in products and all(math.prod(one) == found.rows * found.columns for one in sizes)
+    features = all(len(graph.shape(one)) <= 1 for one in node.inputs if one in fixed)
+    each = bool(sizes) and all(math.prod(one) == found.rows * found.columns for one in sizes)
+    return each and (features or node.name in products)
 
 
 def _each(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -156,6 +156,10 @@ train(out)  #> cost device_ms=40
 Safe: the pieces are concatenated in the same order, once. A piece that the loop changes in place later, or
 that is a part of a larger tensor, is copied first.
 
+A static cache of transformers' `generate` hides what is not filled, so prompts may differ in length. On a GPU
+decoding is compiled for it: once, and again for another batch size and for each prompt that is longer than
+all before (`max_cache_len` can say the longest).
+
 ## References
 
 - [torch.cat](https://docs.pytorch.org/docs/stable/generated/torch.cat.html)

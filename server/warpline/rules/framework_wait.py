@@ -3,7 +3,8 @@
 ## What it does
 
 Finds waits at lines of a framework that one of its settings turns off, such as the Trainer's NaN check
-of each step's loss, and points to the setting.
+of each step's loss, or an average of the weights (timm's `ModelEmaV2`) that is kept on the CPU, and points to
+the setting.
 
 ## Why is this slow
 
@@ -32,6 +33,33 @@ from transformers import Trainer, TrainingArguments
 args = TrainingArguments("out", logging_steps=10, logging_nan_inf_filter=False)
 trainer = Trainer(model=model, args=args, train_dataset=data)
 trainer.train()
+```
+
+## Example
+
+```python
+import timm
+
+model = timm.create_model("resnet18").cuda()
+average = timm.utils.ModelEmaV3(model, 0.999, device="cpu")
+#^ found; site framework construction=timm.ModelEmaV3 "parameters=['device']" with.device=cpu
+for x, y in loader:
+    train(model, x, y)  #> cost device_ms=20 step_ms=25
+    average.update(model)
+    #^ cost step_ms=30 idle_ms=29 cpu_ms=28 sync_ms=20
+    #^ inside file=/lib/timm/utils/model_ema.py line=214 sync_ms=20 text=model_v.to(device=self.device)
+```
+
+## Use instead
+
+```python
+import timm
+
+model = timm.create_model("resnet18").cuda()
+average = timm.utils.ModelEmaV3(model, 0.999, device=None)
+for x, y in loader:
+    train(model, x, y)
+    average.update(model)
 ```
 
 ## Near misses
@@ -63,7 +91,8 @@ trainer.train()
 ## Fix safety
 
 Unsafe: the setting's feature is off. Without the Trainer's filter, a NaN loss appears as NaN in the log
-instead of the average of the earlier losses. The training itself is the same.
+instead of the average of the earlier losses. The training itself is the same. An average of the weights on
+the device takes as much of its memory as the model, and is rounded otherwise in the last bit.
 
 ## References
 
@@ -75,7 +104,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from warpline.model.change import RemoveSyncs
 from warpline.rulekit import Context, Draft, Rule, ms, percent
+from warpline.rulekit.calling import MOSTLY
 from warpline.rulekit.frameworks import applies, setting_fix
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
@@ -110,7 +141,7 @@ class FrameworkWait(Rule):
                 continue
             place = cost.place
             name = next(iter(setting.arguments), "")
-            remedy = f"`{name}` turns this off." if name else f"`{one.method}` asks for it."
+            remedy = f"The setting is `{name}` here." if name else f"`{one.method}` asks for it."
             yield context.draft(
                 site.place,
                 f"{package} makes the host wait {{wait}} of each step for the device and queue nothing "
@@ -122,6 +153,7 @@ class FrameworkWait(Rule):
                 },
                 cause=place,
                 cost_ms=lost,
+                change=RemoveSyncs((place,)) if waited >= MOSTLY * cost.sync_ms else None,
                 fixes=[partial(setting_fix, context, site, one, setting)],
             )
 

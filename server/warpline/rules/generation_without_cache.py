@@ -87,7 +87,9 @@ scores = model(ids)
 
 ## Fix safety
 
-No edit: the model has to take and return the cache. The values are the same up to rounding.
+No edit but of transformers' `use_cache`: the model has to take and return the cache. The values are the same
+up to rounding. With a cache of one size (`cache_implementation="static"`) transformers compiles decoding on a
+GPU: once, and again for another batch size and for each prompt that is longer than all before.
 
 ## References
 

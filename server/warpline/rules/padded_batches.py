@@ -121,13 +121,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
+import libcst as cst
+
 from warpline.model.change import Together
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Rule, count
+from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
 from warpline.rulekit.padding import filled_at, hides_classes, loaded_at, padded_at
-from warpline.rulekit.row_lengths import BY_HAND, to_longest_row
+from warpline.rulekit.row_lengths import BY_HAND, by_word, to_longest_row
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.used_columns import to_used_columns
 from warpline.rulekit.visiting import visited_at
@@ -161,9 +163,10 @@ class PaddedBatches(Rule):
             return
         hottest = max(costs, key=lambda cost: cost.step_ms * worked[cost.place])
         fixed = _fixed(context, worst)
-        fix = _fix(context, graph, worst, fixed)
         # The longest row of the batch sets the width then, and an order by length has to do the rest.
-        less = _share(worst) if fix is None else worst.shared / worst.columns
+        less = worst.shared / worst.columns
+        fix = _fix(context, graph, worst, fixed) if context.matters(spent * less / _share(worst)) else None
+        less = _share(worst) if fix is None else less
         ordered = fix is not None and _is_ragged(worst)
         yield context.draft(
             fixed or _place(context, worst) or site.place,
@@ -226,19 +229,27 @@ def _worked(context: Context, graph: Graph, found: Padding) -> dict[tuple[str, i
 
 def _fixed(context: Context, found: Padding) -> tuple[str, int] | None:
     """Where batches are filled up to a fixed length: a call that does, or a collate function or dataset."""
+    asked = next(_asked(context), None)
+    return asked[0].place(asked[1]) if asked is not None else filled_at(context, found.columns)
+
+
+def _asked(context: Context) -> Iterator[tuple[Source, cst.Call, cst.BaseExpression]]:
+    """Calls with ``padding="max_length"``, and the word."""
     for source, call in context.calls():
         wanted = source.argument(call, "padding")
         if wanted is not None and source.literal(wanted.value) == "max_length":
-            return source.place(call)
-    return filled_at(context, found.columns)
+            yield source, call, wanted.value
 
 
 def _fix(context: Context, graph: Graph, found: Padding, fixed: tuple[str, int] | None) -> Fix | None:
     if not found.shared or (fixed is None and _is_ragged(found)):
         return None
+    asked = list(_asked(context))
     try:
         if fixed is None:
             return to_used_columns(context, graph, found)
+        if len(asked) == 1:
+            return by_word(context, graph, found, *asked[0])
         return to_longest_row(context, graph, found, fixed)
     except Refused:
         return None

@@ -5,8 +5,9 @@
 Finds calls of `F.scaled_dot_product_attention` for which torch cannot use its fastest kernels:
 
 - It falls back to its math implementation, which stores the whole score matrix. The usual reasons are
-  inputs without a dimension for heads (3-D), batch or head sizes that only match by broadcasting, and fused
-  kernels that the script switches off.
+  inputs without a dimension for heads (3-D), batch or head sizes that only match by broadcasting, fewer heads
+  of keys and values than of queries in float32 (`enable_gqa`, which transformers passes for Llama, Mistral
+  and Qwen: flash attention takes them in 16 bits only), and fused kernels that the script switches off.
 - It computes in float32, which flash attention does not take, though the model's products run in 16 bits.
   Rotary embeddings do that, if their tables are float32: `x * cos` of a bfloat16 `x` is float32.
 - A causal mask is passed as a tensor. On a GPU flash attention takes no mask, so a slower kernel runs, and it
@@ -107,6 +108,25 @@ torch.backends.cuda.enable_cudnn_sdp(False)
 def attend(q, k, v):
     return F.scaled_dot_product_attention(q, k, v)
 ```
+
+## Example
+
+Several heads of queries share one of keys, in float32:
+
+```python
+#> steps step_ms=50
+import torch.nn.functional as F
+
+def attend(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    #^ found; cost step_ms=30 device_ms=30; op aten::_scaled_dot_product_attention_math count=1
+    #^ op aten::bmm count=2 device_ms=30 shapes=[[64,512,64],[64,64,512]] dtypes=float,float
+    #^ op aten::scaled_dot_product_attention shapes=[[4,16,512,64],[4,2,512,64],[4,2,512,64]] dtypes=float
+```
+
+## Use instead
+
+`torch.autocast("cuda", torch.bfloat16)` around the forward pass, or weights in bfloat16.
 
 ## Near misses
 
@@ -223,6 +243,7 @@ _WORDS = {
     "no heads": "fused kernels need a dimension for heads, and the inputs have three dimensions",
     "broadcast": "fused kernels need equal batch and head sizes, and the inputs only match by broadcasting",
     "switched off": "fused kernels are switched off",
+    "grouped": "the fused kernels for float32 want as many heads of keys and values as of queries",
     "float64": "fused kernels do not compute in float64",
     "": "none of the fused kernels accepts these inputs",
 }
@@ -316,6 +337,8 @@ def _reason(context: Context, calls: list[Call]) -> str:
         return "broadcast"
     if all(call.dtype == "double" for call in calls):
         return "float64"
+    if all(call.grouped and call.dtype == "float" for call in calls):
+        return "grouped"
     last = {setting.name: setting for setting in context.profile.facts.settings}
     if any(name in last and last[name].value is False for name in _SWITCHES):
         return "switched off"
@@ -323,6 +346,8 @@ def _reason(context: Context, calls: list[Call]) -> str:
 
 
 def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) -> Fix:
+    if reason == "grouped":
+        raise Refused("compute it in bfloat16 or float16, where flash attention shares heads (`enable_gqa`)")
     source, call = attention_call(context, cost)
     given = [source.argument(call, name, at) for at, name in enumerate(("query", "key", "value"))]
     arguments = [arg for arg in given if arg is not None]

@@ -8,6 +8,7 @@ from PIL import Image
 from timm.data import create_loader
 from timm.layers import set_fused_attn
 from timm.optim import create_optimizer_v2
+from timm.utils import ModelEmaV2, ModelEmaV3
 
 
 class Pictures(torch.utils.data.Dataset):
@@ -31,12 +32,15 @@ def main():
         Pictures(), (3, 32, 32), 4, use_prefetcher=False, persistent_workers=False, **common
     )
     optimizer = create_optimizer_v2(model, opt="adamw", lr=1e-3)
+    averages = ModelEmaV2(model, device="cpu"), ModelEmaV3(model, 0.99, device=torch.device("cpu"))
     model.train()
     for x, y in loader:
         loss = torch.nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        for average in averages:
+            average.update(model)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ class Setting:
     ``written``: (name, value) as a script may write it on an object that the call is made of. The only such
     place is edited, unless the call itself passes the argument.
 
-    The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16.
+    The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16,
+    "graphs" where it must replay CUDA graphs.
     ``unless``: none of these may be set to something true. ``without``: what the user's file must not say,
     since it does not go with the setting. ``unfused``: what the user's files must not say, and the call not
     set, where an optimizer is fused. ``only``: the values that an argument must have.

@@ -1,11 +1,28 @@
-"""timm: its models, and ``create_loader`` and ``create_optimizer_v2`` of its training script."""
+"""timm: its models, and what its training script makes: a loader, an optimizer, an average of the weights."""
 
 from __future__ import annotations
 
 from . import Construction, Setting
 
 MODELS = (r"timm\.create_model", r"timm\.models\..+")
+
+
+def _average(name: str, device: str) -> Construction:
+    """An average of the weights. Elsewhere than the model, it copies each tensor there in each step."""
+    setting = Setting(
+        "framework-wait",
+        {"device": device},
+        "Keep the average where the model is",
+        text=".to(device=self.device)",
+        only=(("device", ("cpu",)),),
+    )
+    return Construction("timm.utils.model_ema", name, ("timm",), (setting,))
+
+
 CONSTRUCTIONS = (
+    _average("ModelEma", '""'),
+    _average("ModelEmaV2", "None"),
+    _average("ModelEmaV3", "None"),
     Construction(
         "timm.layers.config",
         "set_fused_attn",

@@ -129,6 +129,18 @@ _CACHE = Setting(
     "Keep the keys and values of earlier tokens",
     written=(("generation_config.use_cache", False),),
 )
+#: What is left is launches: of a cache of one size, transformers compiles decoding into CUDA graphs.
+_CACHES = (
+    _CACHE,
+    replace(
+        _CACHE,
+        arguments={**_CACHE.arguments, "cache_implementation": '"static"'},
+        title="Keep them in a cache of one size, so that decoding is compiled and replayed as a graph",
+        needs="graphs",
+        unless=("past_key_values",),
+        written=(),
+    ),
+)
 #: A dataclass since version 5; before, each configuration has a constructor of its own.
 _CONFIGURATIONS = tuple(
     Construction(
@@ -154,7 +166,7 @@ _STATIC = (
     Setting(
         "cat-in-loop",
         {"cache_implementation": '"static"'},
-        "Keep the cache at one size, and write each token's keys and values into it",
+        "Keep the cache at one size, and write each token into it (on a GPU, decoding is compiled then)",
         unless=("past_key_values",),
     ),
 )
@@ -179,7 +191,7 @@ CONSTRUCTIONS = (
     Construction(
         "transformers.modeling_utils",
         "PreTrainedModel",
-        ("transformers",),
+        ("transformers", "peft"),
         (*_LOADED, *_FROZEN),
         method="from_pretrained",
         called=("from_pretrained",),
@@ -188,7 +200,7 @@ CONSTRUCTIONS = (
     Construction(
         "transformers.modeling_utils",
         "PreTrainedModel",
-        ("transformers",),
+        ("transformers", "peft"),
         (*_LOADED, *_FROZEN),
         method="_from_config",
         called=("from_config", "_from_config"),
@@ -218,14 +230,14 @@ CONSTRUCTIONS = (
         "transformers.generation.configuration_utils",
         "GenerationConfig",
         ("transformers",),
-        (*_STATIC, replace(_CACHE, only=(("use_cache", (False,)),))),
+        (*_STATIC, *(replace(one, only=(("use_cache", (False,)),)) for one in _CACHES)),
         passed_on=(("cache_implementation", "cache_implementation"), ("use_cache", "use_cache")),
     ),
     Construction(
         "transformers.generation.utils",
         "GenerationMixin",
         ("transformers",),
-        (*_STATIC, _CACHE),
+        (*_STATIC, *_CACHES),
         method="generate",
         fields=("transformers.generation.configuration_utils", "GenerationConfig"),
         called=("generate",),
