@@ -171,7 +171,7 @@ def within(idle: float, compiled: bool = True) -> tuple[str, list[Draft]]:
 
 def test_a_break_in_what_compiled_code_calls_has_the_idle_time_of_that_code() -> None:
     text, (draft,) = within(idle=4)
-    assert draft.line == 7
+    assert (draft.line, draft.cause.line) == (7, 15)
     assert "the device waits for 4.00 ms" in draft.message
     assert draft.change == RemoveLaunches(((FILE, 7), (FILE, 15)))
     assert "    if not torch.compiler.is_compiling():\n        log.info(" in apply(text, draft.fixes[0].edits)

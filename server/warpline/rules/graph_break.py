@@ -149,7 +149,7 @@ class GraphBreak(Rule):
             calls = calls_from_compiled(context, own) if own is not None else []
             spent, crossing = _lost_ms(context, event, calls), crossings.get(event.place)
             if crossing is not None and crossing.moved_ms > spent:
-                draft = _crossed(context, event, crossing)
+                draft = _crossed(context, event, crossing, calls)
             else:
                 draft = _waited(context, event, spent, calls)
             if draft is not None:
@@ -211,13 +211,16 @@ def _waited(context: Context, event: CompileEvent, spent: float, calls: list[Lin
             **context.spent("host time at the break", spent),
             "breaks": count("graph breaks reported", event.count, "breaks"),
         },
+        cause=_cut_at(calls),
         cost_ms=spent,
         change=RemoveLaunches((event.place, *(call.place for call in calls))),
         fixes=[partial(_fix, context, (event.place,))],
     )
 
 
-def _crossed(context: Context, event: CompileEvent, crossing: Crossing) -> Draft | None:
+def _crossed(
+    context: Context, event: CompileEvent, crossing: Crossing, calls: list[LineCost]
+) -> Draft | None:
     """The bytes that go through memory at the break."""
     spent = crossing.moved_ms
     if not context.matters(spent):
@@ -238,10 +241,16 @@ def _crossed(context: Context, event: CompileEvent, crossing: Crossing) -> Draft
             "moved": size("written before the break, read after it", crossing.bytes),
             "breaks": count("graph breaks reported", event.count, "breaks"),
         },
+        cause=_cut_at(calls),
         cost_ms=spent,
         change=Scale(tuple(sorted(places)), device=left),
         fixes=[partial(_fix, context, (*crossing.also, event.place))],
     )
+
+
+def _cut_at(calls: list[LineCost]) -> tuple[str, int] | None:
+    """Of the calls from compiled code the one that takes longest."""
+    return max(calls, key=lambda call: call.step_ms).place if calls else None
 
 
 def _lost_ms(context: Context, event: CompileEvent, calls: list[LineCost]) -> float:
