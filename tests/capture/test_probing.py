@@ -97,6 +97,19 @@ UPDATE = Part(
     (6,),
 )
 ROWS = (Tensor((3, 16), "float32"), Tensor((3,), "int64"), Tensor((10, 16), "float32"))
+#: A CPU's fused attention of each round's queries and keys, the values of which all rounds have in common.
+_ON_CPU = "aten._scaled_dot_product_flash_attention_for_cpu.default"
+ATTENDED = Part(((_ON_CPU, ["%0", "%1", "%2", 0.0, True], (3, 4)),), (0, 1, 2), (0, 2), (3,))
+HIDDEN = Part(
+    (
+        ("aten.matmul.default", ["%0", "%2"], (5,)),
+        (_ON_CPU, ["%0", "%1", "%2", 0.0, False, {"attn_mask": "%5"}], (3, 4)),
+    ),
+    (0, 1, 2),
+    (),
+    (3,),
+)
+TURNS = (*[Tensor((3, 2, 2, 8, 8), "float32")] * 2, Tensor((2, 2, 8, 8), "float32"))
 QUESTIONS = (
     *(
         Question(kind, SMALL, backward=True)
@@ -173,6 +186,8 @@ QUESTIONS = (
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1")),
+    Question("loop", TURNS, (msgspec.json.encode(ATTENDED).decode(), "3", "0,1"), backward=True),
+    Question("loop", TURNS, (msgspec.json.encode(HIDDEN).decode(), "3", "0,1")),
     Question(
         "lists",
         (*[Tensor((size, 4), "float32") for size in (2, 3) * 2], Tensor((), "float32")),

@@ -188,9 +188,9 @@ def _is_masked(graph: Graph, found: Padding) -> bool:
 
 
 def is_counted_on(context: Context, graph: Graph, maker: cst.CSTNode, found: Padding) -> bool:
-    """Whether anything in the step but ``maker``, a function or a statement, may need rows of so many entries:
-    an operator that reads all of a parameter or a buffer of that size, or a line that has the number as a
-    size."""
+    """Whether anything in the step but ``maker``, a function or a statement, may need rows of so many
+    entries: an operator that reads all of a parameter or a buffer of that size, or a line that has the number
+    as a size."""
     columns = found.columns
     fixed = {*graph.parameters, *graph.flow.buffers}
     # A slice of all rows of a table is the table itself in the record.
