@@ -17,7 +17,7 @@ from warpline.syntax.edits import Refused
 from warpline.text.edits import apply
 
 HELPER = """\
-def sharpen(w, g, speed, rate, keep=0.9):
+def sharpen(w, g, speed, rate, keep=0.9, betas=(0.9, 0.999)):
     \"\"\"A step along the sign of an average.\"\"\"
     w.mul_(1 - rate * 0.01)  # towards zero
     way = speed.clone().mul_(keep).add_(g, alpha=1 - keep).sign_()
@@ -31,7 +31,7 @@ LOOP = """\
             g = p.grad
             {call}
 """
-CALL = "sharpen(p.data, g, speed=speed, rate=lr)"
+CALL = "sharpen(p.data, g, speed=speed, betas=(0.5, 0.9), rate=lr)"
 
 
 def edited(tmp_path: Path, call: str = CALL, helper: str = HELPER) -> tuple[str, str]:
@@ -55,7 +55,7 @@ def edited(tmp_path: Path, call: str = CALL, helper: str = HELPER) -> tuple[str,
 def test_the_function_takes_lists(tmp_path: Path) -> None:
     before, after = edited(tmp_path)
     assert "sharpen(datas" not in after
-    assert "        sharpen(ps, gs, speed=speeds, rate=lr)\n" in after
+    assert "        sharpen(ps, gs, speed=speeds, betas=(0.5, 0.9), rate=lr)\n" in after
     assert after.count("torch._foreach_") == 6
     assert "# The step." in after
     assert "# towards zero" in after

@@ -41,7 +41,8 @@ def _called(context: Context, source: Source, line: int, call_line: int) -> Fix:
     for arg, name in zip(call.args, _names(function, call), strict=True):
         keyword = f"{arg.keyword.value}=" if arg.keyword is not None else ""
         if not loop.own(arg.value):
-            given.append(arg.star + keyword + loop.number(arg.value))
+            number = loop.number(arg.value)
+            given.append(arg.star + keyword + (f"({number})" if arg.value.lpar else number))
             continue
         if not loop.path(arg.value) or name is None:
             raise Refused(f"what `{function.name.value}` is given is not looked up, but computed")

@@ -12,7 +12,8 @@ framework's (diffusers' `EMAModel`), with the setting that does without it.
 Each parameter needs several launches, and each launch takes the host tens of microseconds, whatever the
 size. torch has these operations for a whole list of tensors: the same arithmetic with a few launches. On a
 CPU that saves the time between the operations only. If most of the time is in the arithmetic, a fused
-optimizer, which makes an update in one pass over its tensors, saves more.
+optimizer, which makes an update in one pass over its tensors, saves more: the edit makes torch's Adam where
+the recorded update is Adam's.
 
 ## Example
 
@@ -114,7 +115,8 @@ Unsafe: on a GPU, an operation that multiplies and adds may round otherwise in t
 where each operation only multiplies, adds or copies; not for an average that is copied
 (`mine.copy_(d * mine + (1 - d) * theirs)`), which becomes one `torch._foreach_lerp_`. New tensors, such as
 `a * b`, are made for all parameters at once. The recorded step has to show that no round touches what another
-one changes, such as a tensor that is in a list twice: else no edit is offered.
+one changes, such as a tensor that is in a list twice: else no edit is offered. Torch's Adam rounds otherwise
+than one that is written out, and saved states of that one do not fit it.
 
 ## References
 
@@ -139,6 +141,7 @@ from warpline.rulekit.foreach_call import lists_at
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.optimizer_step import parameter_shapes
+from warpline.rulekit.own_adam import ADVICE, fused_adam
 from warpline.rulekit.rounds import LEAST_ROUNDS
 from warpline.wire.dataflow import DIRECT
 from warpline.wire.sites import Optimizer
@@ -155,10 +158,7 @@ _HOLDERS = ("parameters(", "param_groups", "state_dict", "buffers(", "params", "
 
 #: Of the user's line: the change is simulated for all of it. Chosen, not fitted.
 MOSTLY = 0.75
-_ADAM = (
-    "the time is in the arithmetic, not between the operations. If this is Adam's update, "
-    "`torch.optim.Adam` or `AdamW` with `fused=True` makes it in one pass"
-)
+_ADAM = f"the time is in the arithmetic, not between the operations: {ADVICE}"
 
 
 class ParameterLoop(Rule):
@@ -198,7 +198,11 @@ class ParameterLoop(Rule):
                 cause=hottest.place,
                 cost_ms=spent,
                 change=_adam(own) if written_out else _over_lists(context, own),
-                fixes=[_ADAM if written_out else lists, partial(read_at_once, context, hottest)],
+                fixes=[
+                    _ADAM if written_out else lists,
+                    *([partial(fused_adam, context, hottest)] if _is_adam(own) else []),
+                    partial(read_at_once, context, hottest),
+                ],
             )
         yield from _in_frameworks(context, self.name)
 

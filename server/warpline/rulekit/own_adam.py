@@ -1,0 +1,216 @@
+"""Optimizer classes that write out Adam's update, and the edit that makes torch's fused one in their place.
+
+The update of one parameter in the recorded step is computed at sample points, which gives its numbers: the
+shares of both averages, what is added to the root, and the step's number, which has to be a whole one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from itertools import permutations
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph import Graph, Node, graph_around
+from warpline.rulekit.graph.evaluate import Evaluation, leaves
+from warpline.rulekit.terms import function_at
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import NOT_LITERAL, Source
+
+ADVICE = "if this is Adam's update, `torch.optim.Adam` or `AdamW` with `fused=True` makes it in one pass"
+_OTHERWISE = f"the optimizer does more than Adam, or is used otherwise: {ADVICE}"
+#: What torch's Adam takes by default.
+_DEFAULTS = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8}
+_FIRST_VERSION = (2, 4)  # fused on a CPU
+_CLOSE = 1e-6
+#: A root of this is large beside what is added to it.
+_LARGE = 1e8
+#: Samples of a parameter, its gradient and both averages, to compare the update with Adam's.
+_SAMPLES = ((0.7, 0.2, -0.4, 0.3), (-1.1, -0.6, 0.5, 1.7), (0.1, 0.9, 0.3, 0.05), (2.0, -0.3, -0.2, 0.8))
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """``lr`` and the rest as Adam takes them, in step number ``step``."""
+
+    lr: float
+    betas: tuple[float, float]
+    eps: float
+    step: int
+
+    def after(self, p: float, grad: float, mean: float, square: float) -> float:
+        """The parameter after Adam's update."""
+        first, second = self.betas
+        mean, square = first * mean + (1 - first) * grad, second * square + (1 - second) * grad**2
+        root = math.sqrt(square / (1 - second**self.step))
+        return p - self.lr / (1 - first**self.step) * mean / (root + self.eps)
+
+
+def fused_adam(context: Context, cost: LineCost) -> Fix:
+    """Make torch's fused Adam where the optimizer is made whose update a line writes out. Raises Refused."""
+    source, step = context.source(cost.file), function_at(context.source(cost.file), cost.line)
+    owner = source.enclosing(step, cst.ClassDef) if step is not None else None
+    version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
+    if step is None or owner is None or step.name.value != "step" or version < _FIRST_VERSION:
+        raise Refused(ADVICE)
+    (made_in, call), init = _only_call(context, source, owner), _initial(source, owner)
+    settings = _settings(made_in, source, init, call)
+    (first, _), (last, _) = source.span(step)
+    numbers = _recorded(context, [(source.path, line) for line in range(first, last + 1)])
+    for name, (where, value) in settings.items():
+        written, found = where.literal(value), getattr(numbers, name)
+        if written is NOT_LITERAL:
+            continue
+        pairs = zip(written, found, strict=True) if name == "betas" else [(written, found)]
+        if not all(math.isclose(one, other, rel_tol=1e-3) for one, other in pairs):
+            raise Refused(_OTHERWISE)
+    edits = Edits(made_in)
+    adam = edits.add_import("torch.optim.Adam", "import torch")
+    given = [made_in.code(call.args[0].value)]
+    for name, (where, value) in settings.items():
+        if where.literal(value) != _DEFAULTS[name]:
+            code = where.code(value)
+            given.append(f"{name}=({code})" if isinstance(value, cst.Tuple) else f"{name}={code}")
+    edits.replace(call, f"{adam}({', '.join([*given, 'fused=True'])})")
+    return edits.fix("Use torch's fused Adam", "unsafe")
+
+
+# -- the text -----------------------------------------------------------------------------------
+
+
+def _only_call(context: Context, source: Source, owner: cst.ClassDef) -> tuple[Source, cst.Call]:
+    """The call that makes the optimizer, which has nothing that torch's has not, and whose state nothing else
+    reads. Raises Refused."""
+    name = owner.name.value
+    methods = {one.name.value for one in source.nodes(cst.FunctionDef, within=owner)}
+    if len(owner.bases) != 1 or not source.is_named(owner.bases[0].value, "Optimizer"):
+        raise Refused(_OTHERWISE)
+    uses = [one for other in context.sources() for one in other.nodes(cst.Name) if one.value == name]
+    calls = [*context.calls(name)]
+    read = [
+        one
+        for other in context.sources()
+        for one in other.nodes(cst.Attribute)
+        if one.attr.value == "state" and not (other is source and other.inside(one, owner))
+    ]
+    if methods != {"__init__", "step"} or len(uses) != 2 or len(calls) != 1 or read:
+        raise Refused(_OTHERWISE)
+    return calls[0]
+
+
+def _initial(source: Source, owner: cst.ClassDef) -> cst.FunctionDef:
+    """Its ``__init__``, which passes on what it is given, by the names that Adam has. Raises Refused."""
+    init = next(one for one in source.nodes(cst.FunctionDef, within=owner) if one.name.value == "__init__")
+    calls = source.nodes(cst.Call, within=init)
+    base = [call for call in calls if source.code(call.func).endswith("__init__")]
+    passed = [arg.value for arg in base[0].args] if len(base) == 1 else []
+    if len(passed) != 2 or init.params.star_kwarg is not None or init.params.kwonly_params:
+        raise Refused(_OTHERWISE)
+    held = passed[1]
+    given = source.assigned(source.code(held), within=init) if isinstance(held, cst.Name) else [held]
+    pairs: dict[str, str] = {}
+    for one in given:
+        if isinstance(one, cst.Call) and source.name(one.func) == "dict":
+            pairs |= {arg.keyword.value: source.code(arg.value) for arg in one.args if arg.keyword}
+        elif isinstance(one, cst.Dict):
+            pairs |= {str(source.literal(item.key)): source.code(item.value)
+                      for item in one.elements if isinstance(item, cst.DictElement)}  # fmt: skip
+    names = [one.name.value for one in init.params.params][1:]
+    if source.code(passed[0]) != names[0] or pairs != {name: name for name in names[1:]}:
+        raise Refused(_OTHERWISE)
+    if not set(pairs) <= set(_DEFAULTS):
+        raise Refused(_OTHERWISE)
+    return init
+
+
+def _settings(
+    made_in: Source, source: Source, init: cst.FunctionDef, call: cst.Call
+) -> dict[str, tuple[Source, cst.BaseExpression]]:
+    """What the call gives for each of Adam's settings, else the default of the class. Raises Refused."""
+    if not call.args or call.args[0].keyword is not None or any(arg.star for arg in call.args):
+        raise Refused(_OTHERWISE)
+    found = {}
+    for position, param in enumerate(init.params.params[2:], 1):
+        given = made_in.argument(call, param.name.value, position)
+        if given is not None:
+            found[param.name.value] = made_in, given.value
+        elif param.default is not None and source.literal(param.default) is not NOT_LITERAL:
+            found[param.name.value] = source, param.default
+    if set(found) != set(_DEFAULTS):
+        raise Refused(_OTHERWISE)
+    return found
+
+
+# -- the recorded step --------------------------------------------------------------------------
+
+
+def _recorded(context: Context, places: list[tuple[str, int]]) -> _Numbers:
+    """The numbers of the update that these lines made of a parameter. Raises Refused where it is none of
+    Adam's."""
+    graph = graph_around(context.profile.facts.dataflow)
+    if graph is None:
+        raise Refused(ADVICE)
+    nodes = [node for place in places for node in graph.at(place)]
+    updates = [
+        node
+        for node in nodes
+        if graph.is_in_place(node) and node.inputs and graph.origin(node.inputs[0]) in graph.parameters
+    ]
+    if not updates or len({graph.origin(node.inputs[0]) for node in updates}) != len(updates):
+        raise Refused(_OTHERWISE)
+    node = updates[0]
+    constants = {
+        abs(float(one))
+        for other in nodes
+        for one in (*other.arguments, *other.named.values())
+        if isinstance(one, (int, float)) and one
+    }
+    for given in permutations(leaves(graph, node.outputs[0])[node.outputs[0]]):
+        if len(given) == len(_SAMPLES[0]) and (found := _fitted(graph, node, given, constants)) is not None:
+            return found
+    raise Refused(_OTHERWISE)
+
+
+def _fitted(graph: Graph, node: Node, given: tuple[int, ...], constants: set[float]) -> _Numbers | None:
+    """Adam's numbers, where ``node`` is its update and the values ``given`` are a parameter, its gradient and
+    both averages."""
+
+    def after(*samples: tuple[float, ...]) -> tuple[float, ...]:
+        columns = zip(*samples, strict=True)
+        found = Evaluation(graph, dict(zip(given, columns, strict=True))).of(node.outputs[0])
+        return found or (math.nan,) * len(samples)
+
+    plus, minus, square, large, bare = after(
+        (0.0, 1.0, 1.0, 1.0),
+        (0.0, -1.0, 1.0, 1.0),
+        (0.0, math.sqrt(_LARGE), 0.0, 0.0),
+        (0.0, 0.0, 1.0, _LARGE),
+        (0.0, 0.0, 1.0, 0.0),
+    )
+    try:
+        first = 1 / (1 + (plus - minus) / (plus + minus))
+        # What the root is of: the old average alone, and the gradient alone.
+        ratio = (first / large) / ((1 - first) * math.sqrt(_LARGE) / square)
+        second = ratio**2 / (1 + ratio**2)
+        product = -large * math.sqrt(second * _LARGE) / first  # of the rate and the root of the correction
+    except ArithmeticError:
+        return None
+    for eps in constants:
+        rate = -bare * eps / first
+        corrected = 1 - (product / rate) ** 2 if rate else 0.0
+        if not 0 < corrected < 1 or not 0 < first < 1 or not 0 < second < 1:
+            continue
+        step = round(math.log(corrected) / math.log(second))
+        found = _Numbers(rate * (1 - first**step), (first, second), eps, step)
+        if step and all(map(_same, after(*_SAMPLES), map(found.after, *zip(*_SAMPLES, strict=True)))):
+            return found
+    return None
+
+
+def _same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
