@@ -10,7 +10,7 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.terms import descend
-from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.edits import Edits, Refused, free_name
 from warpline.syntax.source import Source, Statement, is_method
 from warpline.text.lines import lines_of
 
@@ -39,7 +39,7 @@ def same_settings_together(context: Context, place: tuple[str, int]) -> Fix:
     loops = source.loops(statement)
     edits = Edits(source)
     if loops and isinstance(call, cst.Yield) and isinstance(call.value, cst.BaseExpression):
-        groups = _free(source, "groups", "settled", "sorted_groups")
+        groups = free_name(source, "groups", "settled", "sorted_groups")
         _only_yield(context, source, statement)
         edits.insert_before(loops[-1], f"{groups} = []")
         edits.insert_after(loops[-1], f"yield from {groups}")
@@ -73,7 +73,7 @@ def _comprehension(context: Context, source: Source, statement: Statement, edits
     above = around[0]
     target = above.targets[0].target if isinstance(above, cst.Assign) else None
     named = isinstance(target, cst.Name)
-    groups = source.code(target) if named and target is not None else _free(source, "groups", "settled")
+    groups = source.code(target) if named and target is not None else free_name(source, "groups", "settled")
     group, merged = _names(source)[0], _merged(source, groups)
     block = f"{groups} = []\nfor {group} in {code}:\n" + indent(merged, source.module.default_indent)
     if named:
@@ -84,7 +84,7 @@ def _comprehension(context: Context, source: Source, statement: Statement, edits
 
 
 def _names(source: Source) -> tuple[str, str]:
-    return _free(source, "group", "single", "made"), _free(source, "other", "present", "kept")
+    return free_name(source, "group", "single", "made"), free_name(source, "other", "present", "kept")
 
 
 def _merged(source: Source, groups: str, code: str | None = None) -> str:
@@ -289,11 +289,3 @@ def _sets_settings(source: Source, loop: cst.For) -> bool:
 
 
 _PURE = ("min", "max", "abs", "float", "math.cos", "math.sin", "math.exp", "math.sqrt", "math.pow")
-
-
-def _free(source: Source, *names: str) -> str:
-    taken = {name.value for name in source.nodes(cst.Name)}
-    found = next((name for name in names if name not in taken), None)
-    if found is None:
-        raise Refused("there is no free name for what the groups have in common")
-    return found

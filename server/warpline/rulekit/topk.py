@@ -12,10 +12,12 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph
 from warpline.rulekit.graph.sorts import PartlyRead
 from warpline.rulekit.terms import descend
-from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.edits import Edits, Refused, free_name
 from warpline.syntax.source import NOT_LITERAL, Source, called_name
 
 _SORTS = ("sort", "argsort", "msort")
+#: What may be around what a statement computes first.
+_BEGIN = (cst.SimpleStatementLine, cst.Assign, cst.Return, cst.Attribute, cst.Subscript, cst.Call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def first_few(context: Context, graph: Graph, found: PartlyRead) -> Fix:
     edits = Edits(source)
     if made.passed is not None:
         count = made.as_argument(edits, count)
-    new = made.written(count, fails=all(one.fails for one in slices))
+    new = made.written(edits, count, fails=all(one.fails for one in slices))
     if made.around is not None and first.whole:
         edits.replace(first.node, new + source.slice(source.span(made.call)[1], source.span(made.around)[1]))
     else:
@@ -105,21 +107,38 @@ class _Sort:
         except ValueError:
             raise Refused(self.by_hand) from None
 
-    def written(self, count: str, *, fails: bool) -> str:
+    def written(self, edits: Edits, count: str, *, fails: bool) -> str:
         """The call of ``topk``. A slice may ask for more entries than there are: ``topk`` may not."""
         code = self.source.code(self.tensor)
+        name_end = self.source.span(self.call.func)[1]
+        name_start = (name_end[0], name_end[1] - len(called_name(self.call)))
+        before = self.source.slice(self.source.span(self.call)[0], name_start)
         if not fails:
-            if not _path(self.tensor):
-                raise Refused(self.by_hand)
+            if isinstance(self.tensor, cst.BinaryOperation) or not _path(self.tensor):
+                code = self._named(edits)
+                before = before if self.function else f"{code}."
             count = f"min({count}, {code}.shape[{self.dim}])"
         rest = (f", dim={self.dim}" if self.dim != "-1" else "") + (
             "" if self.found.largest else ", largest=False"
         )
         given = f"{code}, " if self.function else ""
-        name_end = self.source.span(self.call.func)[1]
-        name_start = (name_end[0], name_end[1] - len(called_name(self.call)))
-        new = f"{self.source.slice(self.source.span(self.call)[0], name_start)}topk({given}{count}{rest})"
+        new = f"{before}topk({given}{count}{rest})"
         return new + {"argsort": ".indices", "msort": ".values"}.get(called_name(self.call), "")
+
+    def _named(self, edits: Edits) -> str:
+        """Computes the tensor in a statement of its own, where it is what the sort's statement begins with.
+        Returns the name that it has there."""
+        source, code = self.source, self.source.code(self.tensor)
+        statement = source.statement(self.call)
+        above = [one for one in source.ancestors(self.call) if statement and source.inside(one, statement)]
+        alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+        if statement is None or not alone or not all(isinstance(one, _BEGIN) for one in above):
+            raise Refused(self.by_hand)
+        if len(code.splitlines()) > 1:
+            raise Refused(self.by_hand)
+        name = free_name(source, "values", "unsorted", "ranked")
+        edits.insert_before(statement, f"{name} = {code}")
+        return name
 
     # -- what reads it --------------------------------------------------------------------------
 
@@ -269,9 +288,8 @@ class _Sort:
     def as_argument(self, edits: Edits, count: str) -> str:
         """Passes the number to the function that sorts. Returns the name that it has there."""
         function, call = self.passed or (None, None)
-        taken = {one.value for one in self.source.nodes(cst.Name)}
-        name = next((one for one in ("count", "number", "entries") if one not in taken), None)
-        if function is None or call is None or name is None:
+        name = free_name(self.source, "count", "number", "entries")
+        if function is None or call is None:
             raise Refused(self.by_hand)
         last = function.params.params[-1]
         edits.replace(last, f"{self.source.code(last)}, {name}")

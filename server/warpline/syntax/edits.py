@@ -23,6 +23,15 @@ class Refused(Exception):
     """No edit can be made here; ``str()`` says why, in words for the end of a message."""
 
 
+def free_name(source: Source, *names: str) -> str:
+    """The first of ``names`` that the file does not use. Raises Refused where it uses them all."""
+    taken = {name.value for name in source.nodes(cst.Name)}
+    found = next((name for name in names if name not in taken), None)
+    if found is None:
+        raise Refused(f"the file has a `{names[0]}` already")
+    return found
+
+
 @lru_cache(maxsize=16)
 def _parse(text: str) -> None:
     """Raises for what is no Python. The script's may be newer than ours: LibCST has the last word."""
