@@ -9,6 +9,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit.context import Context
+from warpline.rulekit.extremes import chosen_there, compared
 from warpline.rulekit.meters import ARITHMETIC, is_formatted, made_once, meter_of, parameter_of, reads
 from warpline.rulekit.waiting import READS, USUAL, counter, read_call, reads_of
 from warpline.syntax.edits import Edits, Refused
@@ -56,6 +57,10 @@ def _later(context: Context, edits: Edits, cost: LineCost) -> tuple[str, Applica
     checked = _asserted(source, cost.line)
     if checked is not None:
         return _on_device(edits, *checked)
+    extreme = compared(context, source, cost)
+    if extreme is not None:
+        chosen_there(edits, extreme, cost)
+        return "Let the device choose", "unsafe"
     if call is None:
         raise Refused("the wait is not a plain `.item()` or `.cpu()`")
     statement = source.statement(call)

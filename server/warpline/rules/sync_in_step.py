@@ -240,6 +240,33 @@ for images, labels in loader:
     torch._assert_async(~scores.isnan().any(), "not a number")
 ```
 
+## Example
+
+Python's `min` and `max` ask which of two tensors is the smaller one:
+
+```python
+#> totals idle_ms=8
+import torch
+
+best = torch.full((), float("inf"), device=device)
+for images, labels in loader:
+    loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    best = min(best, loss.detach().clone())
+    #^ found; cost calls=1 cpu_ms=9 sync_ms=9 step_ms=0.5; site sync what=bool calls=1 wait_ms=9 direct=true
+    #^ op aten::lt dtypes=float,float shapes=[[],[]]
+```
+
+## Use instead
+
+```python
+import torch
+
+best = torch.full((), float("inf"), device=device)
+for images, labels in loader:
+    loss = train(images, labels)
+    best = torch.minimum(best, loss.detach().clone())
+```
+
 ## Near misses
 
 Anomaly detection waits, not the line whose gradients it checks:
@@ -296,7 +323,8 @@ for step, images in enumerate(loader):
 Safe if the sum or the list is only read after the loop, or the sum now and then: a sum in double precision
 on the device has exactly the same bits. Unsafe for meters, whose quotients may
 differ in the last bit, if a message is then only printed every N steps, and where the device checks an
-`assert`: the program then ends a little later, and on a GPU nothing can catch the error.
+`assert`: the program then ends a little later, and on a GPU nothing can catch the error. Unsafe for `min` and
+`max`, too: torch's give a new tensor, not one of the two, and NaN where one of them is.
 
 ## References
 

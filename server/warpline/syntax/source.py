@@ -253,7 +253,7 @@ class Source:
         assign = self.enclosing(bound[0], cst.Assign)
         return self.given(bound[0]) if assign is not None and len(assign.targets) == 1 else None
 
-    def given(self, name: cst.Name) -> cst.BaseExpression | None:
+    def given(self, name: cst.Name | cst.Attribute) -> cst.BaseExpression | None:
         """What an assignment gives the ``name`` on its left, as in ``a = b = 1`` or ``a, b = 1, 2``; None
         where anything else does."""
         assign = self.enclosing(name, cst.Assign)
@@ -279,6 +279,12 @@ class Source:
         if isinstance(above, (cst.AssignTarget, cst.AsName, cst.NameItem, cst.ImportAlias)):
             return True
         return getattr(above, "target", None) is inner or getattr(above, "name", None) is inner
+
+    def bindings(self, code: str, within: cst.CSTNode | None = None) -> list[cst.Name | cst.Attribute]:
+        """Where what is written as ``code``, a name or an attribute, is given something."""
+        named: list[cst.Name | cst.Attribute] = [*self.nodes(cst.Name, within=within)]
+        named += self.nodes(cst.Attribute, within=within)
+        return [one for one in named if self.code(one) == code and self.binds(one)]
 
     def returned(self, call: cst.CSTNode) -> cst.BaseExpression | None:
         """What the only ``return`` of the file's own function gives that ``call`` calls. None where that is
