@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from warpline.model.profile import LineCost
+from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
+from warpline.rulekit.waiting import reads_of
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
 from warpline.wire.sites import Loader, Move, facts_of
@@ -119,7 +121,8 @@ def move_calls(source: Source, line: int) -> list[cst.Call]:
 
 def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits]:
     """``non_blocking=True`` for every move at ``places`` that does not say it yet, by file; also for
-    moves to the same device beside them: one that waits would undo the others' overlap.
+    moves to the same device beside them: one that waits would undo the others' overlap. A function that
+    passes its own keywords on to the move gets it from its callers.
 
     Raises Refused when no such call is found.
     """
@@ -127,16 +130,37 @@ def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits
     places = list(dict.fromkeys(place for own in places for place in (own, *moves_beside(context, own))))
     known: dict[int, bool] = {}
     for file, line in sorted(places):
-        source = context.source(file)
-        for call in move_calls(source, line):
-            present = source.argument(call, "non_blocking", 2 if is_method(call, "to") else 1)
+        given = [
+            one for call in move_calls(context.source(file), line) for one in _given(context, file, call)
+        ]
+        for source, call, position in given:
+            present = source.argument(call, "non_blocking", position)
             if id(call) in known or (present is not None and source.literal(present.value) is True):
                 continue
             known[id(call)] = True
-            made.setdefault(file, Edits(source)).set_argument(call, "non_blocking", "True")
+            made.setdefault(source.path, Edits(source)).set_argument(call, "non_blocking", "True")
     if not made:
         raise Refused("the calls that copy were not found on those lines")
     return made
+
+
+def _given(context: Context, file: str, move: cst.Call) -> list[tuple[Source, cst.Call, int | None]]:
+    """The calls that ``move`` has its keywords from, each with the position of ``non_blocking``: itself, or
+    those of its function in the steps, where it unpacks that function's ``**`` and nothing else reads it."""
+    source = context.source(file)
+    unpacked, position = source.unpacked(move), 2 if is_method(move, "to") else 1
+    if not unpacked or source.argument(move, "non_blocking", position) is not None:
+        return [(source, move, position)]
+    function, cost = source.enclosing(move, cst.FunctionDef), context.cost(*source.place(move))
+    own = function.params.star_kwarg if function is not None else None
+    calls: list[tuple[Source, cst.Call, int | None]] = []
+    if function and own and cost and reads_of(source, own.name.value, function.body) == unpacked:
+        lines = [(context.source(line.file), line.line) for line in callers(context, function_of(cost))]
+        name = function.name.value
+        calls += [(where, call, None) for where, line in lines for call in where.calls(line, name)]
+    if not calls:
+        raise Refused("`non_blocking` may be in the unpacked arguments")
+    return calls
 
 
 def never_wait(context: Context, places: list[FileLine]) -> bool:
