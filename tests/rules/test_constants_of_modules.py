@@ -204,7 +204,6 @@ def test_what_a_function_computes_of_buffers_becomes_a_buffer() -> None:
         {"later": "for one in spread.buffers():\n    one.zero_()"},
         {"later": "spread.reach, more = 0.7, 1"},
         {"later": 'spread.load_state_dict(torch.load("kept.pt"))'},
-        {"more": "self.hops = hops"},
         {"given": "self.weights, x.shape[0]"},
         {"given": "self.weights, reach", "later": "reach = 0.5\nreach = 0.7"},
         {"given": "self.weights, other.reach"},
@@ -241,7 +240,7 @@ class Spread({base}):
         #^ node aten.div.Tensor function=Spread.walks args=[%9,0.5] shape=[8192,8192]
         {work}
         #^ cost step_ms=4 device_ms=4 forward_ms=4
-        #^ node aten._softmax.default function=Spread.walks args=[%0,1,False] shape=[8192,8192]
+        #^ node aten._softmax.default function=Spread.walks{inner} args=[%0,1,False] shape=[8192,8192]
 
     def forward(self, x):
         hops = self.walks()
@@ -261,6 +260,7 @@ MODULE = {
     "kind": "buffer=true",
     "work": "return far.softmax(1)",
     "later": "",
+    "inner": "",
 }
 PLAIN = MODULE | {"base": "", "head": "pass", "weights": "self.weights"}
 
@@ -292,6 +292,14 @@ def test_what_a_method_computes_of_its_object_is_kept_there() -> None:
     after = kept(PLAIN | {"kind": ""}, again=(0, 1)) or ""
     assert "        self.hops = self.walks()\n" in after
     assert "        hops = self.hops\n" in after
+    # In a comprehension, which has a function of its own before Python 3.12.
+    work = {"work": "return torch.stack([far.softmax(1)])", "inner": ".<locals>.<listcomp>"}
+    after = kept(MODULE | work, again=(0, 1)) or ""
+    assert "        hops = self.hops\n" in after
+    # Where the object has something else of that name.
+    after = kept(MODULE | {"later": "print(spread.hops)"}) or ""
+    assert '        self.register_buffer("kept_walks", self.walks(), persistent=False)\n' in after
+    assert "        hops = self.kept_walks\n" in after
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ BY_HAND = (
     "compute it once before the loop, or in `__init__` with `register_buffer`, if its inputs never change"
 )
 #: Bases that no other class of the script is.
-_UNRELATED = ("Module", "object", "Dataset", "IterableDataset", "Function", "Optimizer")
+_UNRELATED = ("Module", "object", "Dataset", "IterableDataset", "Sampler", "Function", "Optimizer")
 _DEPTH = 4  # functions that only call such functions
 
 
@@ -98,7 +98,7 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
     numbers = _is_module(source, owner, registered) and _of_numbers(context, graph, source, name)
     if read - known or not (registered & read or numbers) or _loads(context):
         raise Refused(BY_HAND)
-    if _changed(context, read, init, owner):
+    if changed(context, read, init, owner):
         raise Refused(BY_HAND)
     return _kept(source, init, [call], "self", source.code(call), module=True)
 
@@ -135,10 +135,11 @@ def _kept(
     ``calls``. ``holder`` is what has it where the only call is. Raises Refused."""
     assign = source.parent(calls[0]) if len(calls) == 1 else None
     target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
-    kept = target.value if isinstance(target, cst.Name) else f"kept_{called_name(calls[0])}"
-    used = any(one.attr.value == kept for one in source.nodes(cst.Attribute))
+    names = [*([target.value] if isinstance(target, cst.Name) else []), f"kept_{called_name(calls[0])}"]
+    used = {one.attr.value for one in source.nodes(cst.Attribute)} | _registered(source, init)
+    kept = next((name for name in names if name not in used), None)
     last = source.block(init.body.body[0])[-1] if isinstance(init.body, cst.IndentedBlock) else None
-    if used or kept in _registered(source, init) or last is None or source.nodes(cst.Return, within=init):
+    if kept is None or last is None or source.nodes(cst.Return, within=init):
         raise Refused(BY_HAND)
     edits = Edits(source)
     for one in calls:
@@ -184,7 +185,7 @@ def _kept_by_object(
     registered = _registered(source, init)
     known = registered | _stored(source, init)
     backs = [one.value for one in source.nodes(cst.Return, within=method)]
-    if read is None or read - known or _changed(context, read, init, owner) or _loads(context) or not backs:
+    if read is None or read - known or changed(context, read, init, owner) or _loads(context) or not backs:
         raise Refused(BY_HAND)
     module = _is_module(source, owner, registered)
     if (module and any(map(partial(_is_several, source), backs))) or (owner.bases and not module):
@@ -282,7 +283,7 @@ def _cached(context: Context, source: Source, line: int) -> Fix:
     }
     frozen = any(True for _ in context.calls("inference_mode"))
     known = _registered(source, made[0]) | _stored(source, made[0])
-    if frozen or read - known or _changed(context, read, made[0], owner):
+    if frozen or read - known or changed(context, read, made[0], owner):
         raise Refused(BY_HAND)
     edits = Edits(source)
     name = edits.add_import("functools.cached_property", "from functools import cached_property")
@@ -316,14 +317,14 @@ def _stored(source: Source, function: cst.FunctionDef) -> set[str]:
     return {one.attr.value for one in own if source.code(one.value) == "self"}
 
 
-def _changed(context: Context, names: set[str], init: cst.FunctionDef, owner: cst.ClassDef) -> bool:
+def changed(context: Context, names: set[str], init: cst.FunctionDef, owner: cst.ClassDef) -> bool:
     """Whether anything but ``init`` assigns attributes of these names, or writes into them; another class's
     own are others."""
     for source in context.sources():
         for one in source.nodes(cst.Attribute):
             if one.attr.value not in names or source.inside(one, init):
                 continue
-            if source.code(one.value) == "self" and not _related(source.enclosing(one, cst.ClassDef), owner):
+            if source.code(one.value) == "self" and not related(source.enclosing(one, cst.ClassDef), owner):
                 continue
             above = source.parent(one)
             while isinstance(above, (cst.Subscript, cst.Element, cst.Tuple)):
@@ -342,7 +343,7 @@ def _changed(context: Context, names: set[str], init: cst.FunctionDef, owner: cs
     return False
 
 
-def _related(one: cst.ClassDef | None, other: cst.ClassDef) -> bool:
+def related(one: cst.ClassDef | None, other: cst.ClassDef) -> bool:
     """Whether an object may be of both classes: one of them has a base that may be the other."""
     if one is None or one.name.value == other.name.value:
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,8 @@ MOVED = frozenset({
 })  # fmt: skip
 #: What the natural logarithm is multiplied by.
 _LOGARITHMS = {"log2": 1 / math.log(2), "log10": 1 / math.log(10)}
+#: The end of the name of a function that Python makes of a comprehension.
+_COMPREHENSIONS = re.compile(r"(\.?(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +192,14 @@ class Graph:
         return len(name) > 1 and name[1].endswith("_")
 
     def site(self, node: Node) -> OperatorSite | None:
-        """Where the user called it; None where that is not known, or not in the text any more."""
+        """Where the user called it; None where that is not known, or not in the text any more. What a
+        comprehension calls, the function around it does: before Python 3.12 it is a function of its own."""
         found = self.flow.sites[node.site] if 0 <= node.site < len(self.flow.sites) else None
-        return found if found is not None and found.line > 0 else None
+        if found is None or found.line <= 0:
+            return None
+        if not found.function.endswith(">"):
+            return found
+        return replace(found, function=_COMPREHENSIONS.sub("", found.function) or "<module>")
 
     def place(self, node: Node) -> tuple[str, int] | None:
         """The file and line of that."""
