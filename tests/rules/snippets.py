@@ -168,6 +168,17 @@ _ATTENTION = [
             scores = q @ k.mT * 0.3
             return scores.softmax(-1) @ v
         """),
+    _snippet("hand-written-attention", "divided-by-a-number-of-its-own", _QKV, "scale=1 / self.heat", """
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.heat = 4 ** 0.5 + 1
+
+            def forward(self, q, k, v):
+                near = torch.einsum("bqhd,bkhd->bhqk", q, k) / self.heat
+                near = near.softmax(dim=-1)
+                return torch.einsum("bhqk,bkhd->bqhd", near, v)
+        """),
     _snippet("hand-written-attention", "query-scaled-first", _QKV, "attention(q, k, v)", """
         def compute(q, k, v):
             q = q * q.shape[-1] ** -0.5
@@ -311,7 +322,7 @@ REFUSED = [
                 x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
                 return x * self.weight
         """),
-    _snippet("hand-written-attention", "learned-temperature", _QKV, "its scale is a tensor", """
+    _snippet("hand-written-attention", "learned-temperature", _QKV, "its scale may be a tensor", """
         class Module(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -319,6 +330,37 @@ REFUSED = [
 
             def forward(self, q, k, v):
                 return torch.softmax(q @ k.transpose(-2, -1) * self.temperature, -1) @ v
+        """),
+    _snippet("hand-written-attention", "divided-by-a-learned-number", _QKV, "its scale may be a tensor", """
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.heat = nn.Parameter(torch.ones(1))
+
+            def forward(self, q, k, v):
+                return torch.softmax(q @ k.transpose(-2, -1) / self.heat, -1) @ v
+        """),
+    _snippet("hand-written-attention", "divided-by-a-property", _QKV, "its scale may be a tensor", """
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cold = nn.Parameter(torch.ones(1))
+
+            @property
+            def heat(self):
+                return 1 / self.cold
+
+            def forward(self, q, k, v):
+                return torch.softmax(q @ k.transpose(-2, -1) / self.heat, -1) @ v
+        """),
+    _snippet("hand-written-attention", "times-a-buffer", _QKV, "its scale may be a tensor", """
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("heat", torch.ones(1))
+
+            def forward(self, q, k, v):
+                return torch.softmax(q @ k.transpose(-2, -1) * self.heat, -1) @ v
         """),
     _snippet("hand-written-attention", "mask-that-lowers-little", _QKV, "too high to become zero", """
         def compute(q, k, v):

@@ -16,6 +16,7 @@ from warpline.syntax.source import Source
 #: A masked score this low or lower is gone after the softmax.
 _GONE = -1e4
 _LAST_TWO = (-2, -1)
+_ONE = Term("const", value=1)
 #: Methods that keep the entries of a mask.
 _SAME = ("view", "reshape", "unsqueeze", "expand", "bool", "to", "type", "float", "int", "long", "byte")
 #: Methods that keep the type of what they are called on.
@@ -131,6 +132,11 @@ def _scores(term: Term, attention: Attention) -> Attention | None:
             deeper = _scores(inner, attention)
             if deeper is not None:
                 return replace(deeper, scale=(*deeper.scale, factor))
+    if term.op == "div" and term.args[1].op == "attr":  # anything else may be a tensor
+        deeper = _scores(term.args[0], attention)
+        if deeper is None or any(mask.op == "add" for mask in deeper.masks):
+            return None  # what is added would be divided, too
+        return replace(deeper, scale=(*deeper.scale, replace(term, args=(_ONE, term.args[1]))))
     if term.op in ("masked_fill", "if"):
         inner = term.args[0] if term.op == "masked_fill" else term.args[2]
         deeper = _scores(inner, attention)
@@ -147,7 +153,7 @@ def has_product(term: Term) -> bool:
     """Whether a term is a matrix product, or one with a mask, a scale or a bias over it."""
     term = without_casts(term)
     return term.op == "matmul" or (
-        term.op in ("mul", "masked_fill", "where", "add", "if") and any(has_product(arg) for arg in term.args)
+        term.op in ("mul", "div", "masked_fill", "where", "add", "if") and any(map(has_product, term.args))
     )
 
 
@@ -328,11 +334,13 @@ def _only_value(source: Source, name: cst.Name) -> cst.BaseExpression | None:
 
 
 def is_parameter(term: Term, flow: Flow) -> bool:
-    """Whether a term is a module's own parameter or buffer, made in its ``__init__``."""
-    made = flow.evaluator.members.get(str(term.value))
-    return made is not None and flow.source.is_named(
-        made.func, "Parameter", "tensor", "ones", "register_buffer"
-    )
+    """Whether a term is a module's own parameter or buffer, or a property, which may be made of one."""
+    name, owner = str(term.value), flow.owner
+    made = flow.evaluator.members.get(name)
+    if made is not None and flow.source.is_named(made.func, "Parameter", "tensor", "ones"):
+        return True
+    functions = descend(owner, cst.FunctionDef) if owner is not None else iter(())
+    return any(_registered(flow.source, owner, name)) or any(one.name.value == name for one in functions)
 
 
 def words(attention: Attention, flow: Flow) -> list[str]:

@@ -99,8 +99,9 @@ def _scale(formula: Formula[Attention]) -> list[str]:
         if inside.op == "size" and inside.value == -1 and _unmoved(inside.args[0]) in rows:
             return []
     for factor in found.scale:
-        if factor.op == "attr" and is_parameter(factor, formula.flow):
-            raise Refused("its scale is a tensor, but the fused call needs a number")
+        number = factor.args[1] if factor.op == "div" else factor
+        if number.op == "attr" and is_parameter(number, formula.flow):
+            raise Refused("its scale may be a tensor, but the fused call needs a number")
     texts = [
         f"{atom(rewrite.spell(factor.args[0]))} ** -0.5" if factor.op == "rsqrt" else rewrite.spell(factor)
         for factor in found.scale
