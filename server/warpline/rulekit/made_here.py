@@ -145,8 +145,6 @@ def check_arguments(source: Source, made: cst.Call) -> None:
     """Raises Refused where the call takes what is on the host."""
     if source.argument(made, "device") is not None:
         raise Refused("it already names a device")
-    if source.argument(made, "generator") is not None:
-        raise Refused("its generator is the host's: make a `torch.Generator` of the device")
     if source.argument(made, "out") is not None or source.argument(made, "pin_memory") is not None:
         raise Refused("it is made in memory of the host: leave that out, and pass `device=`")
     if any(arg.star == "**" for arg in made.args):

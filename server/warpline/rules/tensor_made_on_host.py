@@ -178,8 +178,9 @@ for images in loader:
 ## Fix safety
 
 Safe for constants and ranges. Unsafe for random tensors: their values then come from the device's
-generator. What else is done to the tensor before the copy has to be arithmetic with numbers, methods without
-other tensors, or nothing.
+generator. A `torch.Generator` that they draw from is made on the device, too; no edit is offered where
+anything else draws from it. What else is done to the tensor before the copy has to be arithmetic with
+numbers, methods without other tensors, or nothing.
 
 ## References
 
@@ -197,6 +198,7 @@ from warpline.model.change import Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, size
 from warpline.rulekit.copies import move_calls, moved_to
+from warpline.rulekit.generators import of_device
 from warpline.rulekit.host_made import made_on_device, making_ms
 from warpline.rulekit.made_here import check_arguments, made_here
 from warpline.rulekit.origins import argument_origin
@@ -319,6 +321,7 @@ def _fix(context: Context, site: Site) -> Fix:
         check_arguments(source, made.call)
         wanted = moved_to(source, move)
         edits = Edits(source)
+        of_device(context, edits, made.call, wanted["device"])
         # A type goes with it where nothing is computed in the other type before.
         stays = made.call is not given and "dtype" in wanted
         arguments = "".join(
@@ -364,6 +367,7 @@ def _named(context: Context, source: Source, site: Site) -> Fix:
         raise Refused(apart)
     check_arguments(source, made[0])
     edits = Edits(source)
+    of_device(context, edits, made[0], code)
     edits.set_argument(made[0], "device", code)
     constant = facts_of(HostTensor, site).op in CONSTANT and not site.uses[1:]
     return edits.fix("Make the tensor on the device", "safe" if constant and exact else "unsafe")
