@@ -79,6 +79,61 @@ for epoch in range(90):
 
 Make the loader once, before the loop over the epochs, with `persistent_workers=True`.
 
+## Example
+
+A function makes the same loader for each epoch:
+
+```python
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+class Clips(Dataset):
+    def __init__(self, count):
+        self.gain = np.linspace(0.5, 2.0, count)
+
+    def __getitem__(self, row):
+        return clip(row) * self.gain[row]
+
+class Hears:
+    def __init__(self, clips, batch):
+        self.clips, self.batch = clips, batch
+
+    def batches(self):
+        return DataLoader(self.clips, self.batch, num_workers=4)
+        #^ found; site loader num_workers=4 persistent_workers=false batches_per_epoch=4
+        #^ also epochs_started=9 made=9 dataset_file=/example/train.py dataset_line=8
+
+for epoch in range(90):
+    for clips in hears.batches():  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
+        train(clips)  #> cost device_ms=20
+```
+
+## Use instead
+
+```python
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+class Clips(Dataset):
+    def __init__(self, count):
+        self.gain = np.linspace(0.5, 2.0, count)
+
+    def __getitem__(self, row):
+        return clip(row) * self.gain[row]
+
+class Hears:
+    def __init__(self, clips, batch):
+        self.clips, self.batch = clips, batch
+
+    def batches(self):
+        return DataLoader(self.clips, self.batch, num_workers=4, persistent_workers=True)
+
+loader = hears.batches()
+for epoch in range(90):
+    for clips in loader:
+        train(clips)
+```
+
 ## Near misses
 
 Long epochs, and nothing is known of their beginning:
@@ -119,7 +174,8 @@ for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use lo
 
 Unsafe: workers keep their copy of the dataset and their random state between epochs. They do not see
 changes that the training process makes to the dataset between epochs. Nor do samples that are made once,
-where they are the same in each epoch (`loader-without-workers` says more).
+where they are the same in each epoch (`loader-without-workers` says more). A new loader for each epoch is
+made once only where a function does nothing but return it, of arguments that stay the same.
 
 ## References
 
@@ -133,7 +189,8 @@ from dataclasses import replace
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit.kept_loaders import before_epochs
 from warpline.rulekit.kept_samples import kept_samples, made_once
 from warpline.rulekit.loaders import (
     begins_again,
@@ -257,7 +314,7 @@ def _advice(loader: Loader) -> str:
 
 def _fix(context: Context, site: Site) -> Fix:
     if _is_made_again(facts_of(Loader, site)):
-        raise Refused("make the loader once, unless each epoch needs a different one")
+        return before_epochs(context, site)
     values = {"persistent_workers": "True"}
     title = "Keep the workers between epochs (persistent_workers)"
     return change_loader(context, site, values, title=title, applicability="unsafe")
