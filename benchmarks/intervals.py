@@ -63,6 +63,9 @@ FIRST = (
     ("First contact on CPUs, round 19", "round19cpu", "cpu"),
     ("First contact on GPUs, round 20", "round20", "cuda"),
     ("First contact on CPUs, round 20", "round20cpu", "cpu"),
+    ("First contact on GPUs, round 21", "round21", "cuda"),
+    ("First contact on CPUs, round 21", "round21cpu", "cpu"),
+    ("Framework programs, round 5", "frameworks3", "cuda"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
