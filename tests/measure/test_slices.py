@@ -18,6 +18,7 @@ import pytest
 from tests.conftest import LIMIT_S, environment
 from warpline.capture import tree, turn
 from warpline.measure import timed
+from warpline.measure.background import BackgroundTiming
 from warpline.measure.candidate import Candidate
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
@@ -238,10 +239,12 @@ time.sleep(2.0)
 """
 
 
-def several(asked: Request, names: Sequence[str], most: int = 100) -> list[tuple[dict[str, str], float]]:
+def several(
+    asked: Request, names: Sequence[str], most: int = 100, steps: str = "150"
+) -> list[tuple[dict[str, str], float]]:
     found = []
     for name in names:
-        text = (SLOW_START + SCRIPT).replace("10**6", "150").replace("MOST", str(most))
+        text = (SLOW_START + SCRIPT).replace("10**6", steps).replace("MOST", str(most))
         found.append(({asked.target: text.replace("NAME", name).replace("WORKERS", "0")}, LIMIT_S))
     return found
 
@@ -287,6 +290,41 @@ def test_the_plain_one_starts_beside_others_once_its_memory_is_known(
         lines = log(asked)
         assert (lines.index("one begins") < lines.index("plain step")) == begins_first
     assert ready.bytes > 1e6
+
+
+@pytest.mark.parametrize(("most", "beside"), [(8, [2]), (2, [0, 0])])
+def test_the_next_round_starts_beside_this_one(
+    asked: Request, ready: Processes, most: int, beside: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``most``: processes that fit into the device's memory."""
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    ready.bytes, ready._most = 1, most
+    ahead, found = ready.ahead, list[list[BackgroundTiming]]()
+
+    def noted(count: int) -> list[BackgroundTiming]:
+        found.append(ahead(count))
+        return found[-1]
+
+    monkeypatch.setattr(ready, "ahead", noted)
+    (plain, _), (changed, _) = several(asked, ["plain", "one"], steps="10**6")
+    pairs = Pairs(Candidate(("f",), "a fix", changed, plain))
+    play(asked, [pairs], range(2), limits=Limits(first=2), timer=ready)
+    assert len(pairs.plain) == len(pairs.changed) == 2
+    assert all(one.slices for one in (*pairs.plain, *pairs.changed))
+    assert [len(some) for some in found] == beside
+    assert all(one.warm for some in found for one in some)
+
+
+def test_what_fails_beside_an_earlier_round_costs_no_round(
+    asked: Request, ready: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    ready.bytes = 1
+    (plain, _), (changed, _) = several(asked, ["plain", "one"], most=2, steps="10**6")
+    pairs = Pairs(Candidate(("f",), "a fix", changed, plain))
+    play(asked, [pairs], range(2), limits=Limits(first=2), timer=ready)
+    assert not pairs.failure
+    assert len(pairs.plain) == len(pairs.changed) == 2
 
 
 def test_without_room_for_two_the_second_is_not_started(

@@ -152,7 +152,7 @@ for images, labels in loader:  #> cost cpu_ms=90 loader_ms=90 idle_ms=90 step_ms
     ("", "", [2]),
     ("step_ms=60 calls=64", "step_ms=40 calls=64", []),
     ("step_ms=60 calls=64", "step_ms=60 calls=1", []),  # of a batch: the loader's own, or a collate function
-    ("step_ms=60 calls=64", "step_ms=60 calls=64 module=layers.*", []),  # a trainer's line, which runs the model
+    ("step_ms=60 calls=64", "step_ms=60 calls=64 module=layers.*", []),  # the model's
     ("step_ms=90 calls=1; use", "step_ms=90 calls=0.02; use", [2]),  # its line began before these steps
 ])  # fmt: skip
 def test_a_library_s_samples_in_the_training_process(old: str, new: str, found: list[int]) -> None:

@@ -110,17 +110,16 @@ def _contest(
 ) -> Contest:
     from warpline import runs
     from warpline.commands import target
-    from warpline.measure import epochs
+    from warpline.measure import timed
     from warpline.measure.contest import Contest
     from warpline.measure.pairs import QUICK
-    from warpline.measure.timed import Processes
     from warpline.wire.messages import Progress
 
     return Contest(
         target.again(options, runs.manifest(run_folder).request),
         [candidate for _, candidate in tried],
         QUICK,
-        Processes(bench.profile.steps.step_ms, limit.ending_s, epochs.batches(bench.profile)),
+        timed.processes(bench.profile, limit.ending_s),
         lambda done, total, message: say(Progress("measuring", done, total, message)),
         deadline=limit.end,
     )

@@ -55,11 +55,10 @@ def run(options: argparse.Namespace) -> int:
 def _tune(options: argparse.Namespace, limit: Deadline) -> int:
     from warpline import pipeline
     from warpline.commands import output, trials
-    from warpline.measure import epochs, results, store
+    from warpline.measure import results, store, timed
     from warpline.measure.ledger import Ledger
     from warpline.measure.proposals import Workbench
     from warpline.measure.search import Search
-    from warpline.measure.timed import Processes
     from warpline.syntax.files import text_of
     from warpline.terminal import progress
     from warpline.wire.messages import Progress
@@ -83,7 +82,7 @@ def _tune(options: argparse.Namespace, limit: Deadline) -> int:
             ledger,
             budget_s=limit.end - limit.began,
             began=limit.began,
-            timer=Processes(report.steps.step_ms, limit.ending_s, epochs.batches(profile)),
+            timer=timed.processes(profile, limit.ending_s),
             cores=profile.facts.flags.cpu_count or 1,
             on_progress=lambda done, total, message: shown.update(
                 Progress("measuring", done, total, message)

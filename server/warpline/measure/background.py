@@ -45,6 +45,7 @@ class BackgroundTiming:
         self._turn, self.sliced = ResumeFifo(patience_s), sliced
         self._interrupted_s = interrupted_s
         self._gone_by: float | None = None  # on the clock of ``time.monotonic()``
+        self.warm = False  # it got to its first slice
         own_s = request.timeout_s or patience_s
         #: The capture has limits for each of its parts; this one covers their sum, in case one does not hold.
         self._late_s = 2 * own_s + patience_s + interrupted_s + SPARE_S
@@ -133,6 +134,7 @@ class BackgroundTiming:
         if self._timing.done():
             self._timing.result()
             return False
+        self.warm = True
         return True
 
     def end(self) -> Timing:

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from warpline.measure import epochs, store
+from warpline.measure import store, timed
 from warpline.measure.contest import OnProgress, Outcome, measure
 from warpline.measure.pairs import Limits
 from warpline.measure.proposals import Workbench
-from warpline.measure.timed import Processes, Timer
+from warpline.measure.timed import Timer
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import Finding
@@ -41,7 +41,7 @@ def measure_fix(
         request or bench.profile.manifest.request,
         candidate,
         limits,
-        timer=timer or Processes(bench.profile.steps.step_ms, epoch_steps=epochs.batches(bench.profile)),
+        timer=timer or timed.processes(bench.profile),
         on_progress=on_progress,
         cancelled=cancelled,
     )

@@ -5,14 +5,14 @@ paused. The plain process is started once for all pairs. A disturbance of second
 pair alike, and each pair is compared by its own slices only.
 
 With many cores several processes run up to their first slice at the same time, before the first of them is
-timed (:class:`_Warmups`).
+timed, also those of the next round (:class:`_Warmups`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from warpline.capture import room, signals
 from warpline.capture.process import StillCompiling
 from warpline.measure import epochs
 from warpline.measure.background import BackgroundTiming
-from warpline.measure.timed import BURSTS, BUSY_S, FEWEST, Overlay, Processes, Timed, sliced, warm_together
+from warpline.measure.timed import BURSTS, BUSY_S, FEWEST, Overlay, Processes, Timed, sliced
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 from warpline.wire.timing import Timing
@@ -76,10 +76,14 @@ class _Warmups:
 
     def begun(self, one: BackgroundTiming) -> bool:
         """Whether the plain process gets to its first slice. Once its memory is known from an earlier one,
-        the first changed processes start beside it."""
-        known = self.timer.bytes
-        several = self._next(0, warm_together() - 1, known) if known else []
-        begun = self._run([one], several)[0]
+        the first changed processes start beside it, and where all of them do, those of the next round."""
+        known, most = self.timer.bytes, self.timer.warm_together
+        several = self._started(self._next(0, most - 1, known) if known else [])
+        later: list[BackgroundTiming] = []
+        if known and not one.warm and len(several) == len(self.changed):
+            beside = 1 + len(several)
+            later = self.timer.ahead(min(most, room.for_more(known)) - beside)
+        begun = self._run([one], several, later)[0]
         if begun and one.group is not None:
             self.timer.bytes = max(known, room.held(one.group))
         return begun
@@ -88,9 +92,9 @@ class _Warmups:
         """The number in ``turns`` that comes next. Those at their first slice come before the others, which
         may need their memory."""
         if not self.waiting and turns[0] not in self.alone:
-            several = self._next(turns[0], warm_together(), self.timer.bytes)
+            several = self._next(turns[0], self.timer.warm_together, self.timer.bytes)
             if len(several) > 1:
-                self._run([], several)
+                self._run([], self._started(several))
         return next((number for number in turns if number in self.waiting), turns[0])
 
     def _next(self, number: int, count: int, each: int) -> list[int]:
@@ -98,12 +102,19 @@ class _Warmups:
         count = min(count, room.for_more(each))
         return [at for at in range(number, len(self.changed)) if at not in self.alone][: max(0, count)]
 
-    def _run(self, first: Sequence[BackgroundTiming], several: Sequence[int]) -> list[bool]:
-        """Run ``first`` and the changed processes ``several`` up to their first slices; which of ``first``
-        got there. Raises Problem with status 130 on cancel."""
-        held = [self.start(self.changed[at]) for at in several]
+    def _started(self, several: Sequence[int]) -> dict[int, BackgroundTiming]:
         self.alone.update(several)  # once is enough
-        every = [*first, *held]
+        return {at: self.start(self.changed[at]) for at in several}
+
+    def _run(
+        self,
+        first: Sequence[BackgroundTiming],
+        several: Mapping[int, BackgroundTiming],
+        later: Sequence[BackgroundTiming] = (),
+    ) -> list[bool]:
+        """Run ``first``, the changed processes ``several`` and those of ``later`` rounds up to their first
+        slices; which of ``first`` got there. Raises Problem with status 130 on cancel."""
+        every = [*first, *several.values(), *later]
         with ThreadPoolExecutor(len(every), "warpline-warmup") as pool:
             try:
                 got = list(pool.map(_begun, every))
@@ -111,11 +122,15 @@ class _Warmups:
                 for one in every:  # else the threads would go on waiting for them
                     one.give_up()
                 raise
-        for at, one, begun in zip(several, held, got[len(first) :], strict=True):
+        for (at, one), begun in zip(several.items(), got[len(first) :], strict=False):
             if begun:
                 self.waiting[at] = one
             else:
                 one.give_up()
+        enough = all(got[: len(first) + len(several)])
+        for one in later:
+            if not enough or not one.warm:  # they may have taken what this round needs
+                self.timer.drop(one)
         return got[: len(first)]
 
 
@@ -194,7 +209,7 @@ def shared(
 def _begun(one: BackgroundTiming) -> bool:
     """Run it up to its first slice; whether it got there. An error is reported when it runs alone."""
     try:
-        return one.slice()
+        return one.warm or one.slice()
     except Problem as problem:
         if problem.status == 130:
             raise
@@ -205,7 +220,7 @@ def _taken(one: BackgroundTiming, pair: _Pair, count: int, left: Left) -> bool:
     """Run slices of both in turn, up to ``count`` each; whether there are enough of them to compare."""
     other = pair.other
     try:
-        if not pair.warm and not other.slice():
+        if not other.warm and not other.slice():
             raise Problem("the script ended before its first slice", 1)
         began = time.monotonic()
         while pair.made < count and (pair.made < FEWEST or time.monotonic() < began + BUSY_S):

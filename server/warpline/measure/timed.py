@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from warpline.capture import signals, turn
+from warpline.capture import room, signals, turn
 from warpline.capture.again import ROOM_FOR_WARMUP
 from warpline.capture.process import INTERRUPTED_S
 from warpline.capture.timing import time_steps
@@ -18,6 +18,7 @@ from warpline.capture.turn import PATIENCE_S
 from warpline.measure import epochs
 from warpline.measure.background import BackgroundTiming
 from warpline.model.problem import Problem
+from warpline.model.profile import Profile
 from warpline.wire.control import Windows
 from warpline.wire.processors import cores
 from warpline.wire.run import Request
@@ -79,12 +80,14 @@ class Processes:
         step_ms: float | None = None,
         ending_s: float = INTERRUPTED_S,
         epoch_steps: int | None = None,
+        most: int = SIDE_BY_SIDE,
     ) -> None:
         """``ending_s``: how long a cancelled process may take to end by itself. ``epoch_steps``: steps of an
-        epoch; a window has two short epochs."""
+        epoch; a window has two short epochs. ``most``: processes that fit into the device's memory."""
         self.ending_s = ending_s
         self._patience_s = PATIENCE_S
         self._steps = window_steps(step_ms * 1e6, epoch_steps) if step_ms else None
+        self._next_steps = 0  # of the next window, at least
         self._windows: Windows | None = None  # for a script with no more steps than the warm-up takes
         self._step_s = (step_ms or 0.0) / 1000
         self._timed = step_ms is not None
@@ -92,6 +95,7 @@ class Processes:
         self._ahead = True  # processes may be started before the earlier ones were timed
         self._held: list[BackgroundTiming] = []
         self.bytes = 0  # private host memory of a process at its first slice; 0: not seen yet
+        self._most = most
         self._to_start: Callable[[], None] = _nothing
 
     @contextmanager
@@ -110,6 +114,8 @@ class Processes:
         Each is timed while the others are paused. The very first process runs alone, since the others need
         the number of steps.
         """
+        if self._next_steps:
+            self._steps = max(self._steps or 0, self._next_steps)
         wanted = processes[: _side_by_side()]
         # Before the last one has its turn, each other one may use its limit twice: to import and to be timed.
         self._patience_s = SLOW_TURN_S + 2 * sum(limit_s for _, limit_s in processes)
@@ -209,8 +215,9 @@ class Processes:
         self._alone = True
 
     def as_slow_as(self, step_ms: float) -> None:
-        """Adjust the window to steps of ``step_ms``: the first one may have been chosen at a busy moment."""
-        self._steps = max(self._steps or 0, window_steps(step_ms * 1e6))
+        """Adjust the window to steps of ``step_ms``: the first one may have been chosen at a busy moment. It
+        stays as it is for processes that are already started."""
+        self._next_steps = max(self._next_steps, window_steps(step_ms * 1e6))
 
     def hold(
         self,
@@ -237,12 +244,34 @@ class Processes:
             self._held.remove(found)
         return found
 
+    @property
+    def warm_together(self) -> int:
+        """How many may run up to their first slice in parallel: imports of the script, its data, its model.
+        Each has its own threads and loader workers, so it gets four cores."""
+        return min(SIDE_BY_SIDE, cores() // 4, self._most)
+
+    def ahead(self, count: int) -> list[BackgroundTiming]:
+        """Up to ``count`` processes that were started for later rounds, in their order."""
+        return [held for held in self._held if held.sliced and not held.warm][: max(0, count)]
+
+    def drop(self, held: BackgroundTiming) -> None:
+        """End a process that was started for a later round: that round starts another one."""
+        held.give_up()
+        self._held.remove(held)
+
     def _end_held(self) -> None:
         for held in self._held:  # in parallel: each may take seconds to end
             held.give_up()
         for held in self._held:
             held.gone()
         self._held.clear()
+
+
+def processes(profile: Profile, ending_s: float = INTERRUPTED_S) -> Processes:
+    """For the script of ``profile``."""
+    peak, whole = profile.facts.memory.peak_bytes, profile.manifest.device.memory_bytes
+    most = int(whole / (room.SPARE * peak)) if peak and whole else SIDE_BY_SIDE
+    return Processes(profile.steps.step_ms, ending_s, epochs.batches(profile), max(1, most))
 
 
 def _nothing() -> None:
@@ -253,12 +282,6 @@ def _side_by_side() -> int:
     """How many may import torch in parallel. Each uses a little more than one core; two are fine on two
     cores."""
     return min(SIDE_BY_SIDE, max(cores() // 2, min(2, cores())))
-
-
-def warm_together() -> int:
-    """How many may run up to their first slice in parallel: imports of the script, its data, its model. Each
-    has its own threads and loader workers, so it gets four cores."""
-    return min(SIDE_BY_SIDE, cores() // 4)
 
 
 def mean(timing: Timing) -> Timed:

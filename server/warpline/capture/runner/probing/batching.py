@@ -1,4 +1,4 @@
-"""What ``torch.vmap`` cannot do at once for all rounds: fused attention on a CPU, where rounds become samples."""
+"""What ``torch.vmap`` cannot do at once for all rounds: fused attention on a CPU. Rounds become samples."""
 
 from __future__ import annotations
 
