@@ -56,6 +56,42 @@ def test_lines_of_two_functions_may_run_in_any() -> None:
     assert teacher({6: "loss", 10: "guiding"}) is None
 
 
+TOWERS = """\
+class Song:
+    def forward(self, x):
+        return self.layer(x)  #> cost step_ms=9
+
+class Both:
+    def forward(self, songs, notes):
+        heard = self.song(songs)  #> cost step_ms=1
+        written = self.note(notes)  #> cost step_ms=1
+        return compared(heard, written)
+
+for songs, notes in loader:
+    loss = model(songs, notes)  #> cost step_ms=1
+"""
+SONG, NOTE, BOTH = (FILE, "Song.forward"), (FILE, "Note.forward"), (FILE, "Both.forward")
+
+
+@pytest.mark.parametrize(("notes", "line"), [([False], 7), ([True], 12)])
+def test_a_forward_pass_that_only_calls_others_is_what_these_are(notes: list[bool], line: int) -> None:
+    example = read_example(TOWERS)
+    called = {3: ("Song.forward", ()), 7: ("Both.forward", (SONG,)), 8: ("Both.forward", (NOTE,))}
+    called[12] = "main", (BOTH,)
+    lines = tuple(
+        replace(cost, function=called[cost.line][0], called=called[cost.line][1])
+        for cost in example.profile.lines
+    )
+    # The lines of the other part.
+    lines = (*lines, replace(lines[0], line=99, function="Note.forward"))
+    context = Context(replace(example.profile, lines=lines), texts(example))
+    inner = context.cost(FILE, 3)
+    assert inner is not None
+    found = unheld_at(context, Unheld({(FILE, 3): 1.0}, {SONG: [True], NOTE: notes}), inner)
+    assert found is not None
+    assert found.line == line
+
+
 ADAPTED = """\
 model = Decoder()  #> site module type=__main__.Decoder
 optimizer = torch.optim.AdamW(adapters(model))  #> site optimizer type=AdamW shapes=[[1,16,64]]

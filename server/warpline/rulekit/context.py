@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
 
-from warpline.capture.runner.lines.userfiles import INSTALLED
 from warpline.devices import Capability, can
 from warpline.model.change import Change
 from warpline.model.profile import LineCost, Profile
@@ -23,6 +23,7 @@ from warpline.wire.run import Site
 from warpline.wire.sites import Autocast, facts_of
 
 _PYTHON = (".py", ".pyw", ".pyi")
+_INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 #: Evidence below both shows nothing: 2 % of the step, or one millisecond when that is less.
 MINIMUM_SHARE = 0.02
 MINIMUM_MS = 1.0
@@ -132,7 +133,7 @@ class Context:
     def sources(self) -> Iterator[Source]:
         """The user's files of the profile, parsed. Those of installed packages, which loader workers run, are
         left out: they are large, and no edit is made there."""
-        yield from (self.source(file) for file in self.profile.sources if not INSTALLED.search(file))
+        yield from (self.source(file) for file in self.profile.sources if not _INSTALLED.search(file))
 
     def calls(self, *names: str) -> Iterator[tuple[Source, cst.Call]]:
         """Calls in these files, of functions with one of ``names`` (see :meth:`Source.is_named`)."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import callers, function_of
+from warpline.rulekit.calling import below, callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.thrown import Visits
@@ -38,7 +38,7 @@ def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | No
         if apart:
             if unheld.order.get(function_of(cost), [True]) != [True] or len(calling) != 1:
                 return cost
-            if any(own != [True] for own in _called(unheld, calling[0])):
+            if any(own != [True] for own in _called(context, unheld, calling[0])):
                 return cost
             cost = calling[0]
         elif len(calling) == 1:
@@ -114,8 +114,10 @@ def _training_more(source: Source) -> Iterator[cst.CSTNode]:
             yield assigned
 
 
-def _called(unheld: Unheld, cost: LineCost) -> list[list[bool]]:
-    return [unheld.order[function] for function in cost.called if function in unheld.order]
+def _called(context: Context, unheld: Unheld, cost: LineCost) -> list[list[bool]]:
+    """The order in each function that the line calls, and in those that these call."""
+    reached = {function for line in below(context, cost) for function in line.called}
+    return [unheld.order[function] for function in sorted(reached) if function in unheld.order]
 
 
 def frozen_weights(context: Context, other: Collection[tuple[int, ...]] = ()) -> dict[tuple[int, ...], int]:

@@ -249,7 +249,7 @@ def _crossed(
 
 
 def _cut_at(calls: list[LineCost]) -> tuple[str, int] | None:
-    """Of the calls from compiled code the one that takes longest."""
+    """The call from compiled code that takes longest."""
     return max(calls, key=lambda call: call.step_ms).place if calls else None
 
 
