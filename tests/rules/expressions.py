@@ -90,6 +90,9 @@ LOSSES = [
 #: rule, formula: at most numbers these look like what the rule finds, and at some they are something else
 #: (or no tensors).
 OTHERS = [
+    # What is added to the scores is scaled, too.
+    ("hand-written-attention", "torch.softmax((x @ x.mT + y) * 0.3, -1) @ x"),
+    ("hand-written-attention", "torch.softmax((x @ x.mT if y is None else x @ x.mT + y) * 0.3, -1) @ x"),
     ("hand-written-activation", "torch.relu(x).clamp(max=10)"),
     ("hand-written-activation", "torch.relu(x) * (x < 1000)"),
     ("hand-written-activation", "x * torch.sigmoid(x.clamp(-50, 50))"),

@@ -131,11 +131,11 @@ def _scores(term: Term, attention: Attention) -> Attention | None:
         for inner, factor in (term.args, term.args[::-1]):
             deeper = _scores(inner, attention)
             if deeper is not None:
-                return replace(deeper, scale=(*deeper.scale, factor))
+                return None if _adds(deeper) else replace(deeper, scale=(*deeper.scale, factor))
     if term.op == "div" and term.args[1].op == "attr":  # anything else may be a tensor
         deeper = _scores(term.args[0], attention)
-        if deeper is None or any(mask.op == "add" for mask in deeper.masks):
-            return None  # what is added would be divided, too
+        if deeper is None or _adds(deeper):
+            return None
         return replace(deeper, scale=(*deeper.scale, replace(term, args=(_ONE, term.args[1]))))
     if term.op in ("masked_fill", "if"):
         inner = term.args[0] if term.op == "masked_fill" else term.args[2]
@@ -147,6 +147,12 @@ def _scores(term: Term, attention: Attention) -> Attention | None:
             if deeper is not None:
                 return replace(deeper, masks=(term, *deeper.masks))
     return None
+
+
+def _adds(found: Attention) -> bool:
+    """Whether something is added to the scores: what scales the sum also scales that."""
+    ways = [part for mask in found.masks for part in (mask.args[1:] if mask.op == "if" else (mask,))]
+    return any(part.op == "add" for part in ways)
 
 
 def has_product(term: Term) -> bool:
