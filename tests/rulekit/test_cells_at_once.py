@@ -89,8 +89,14 @@ def test_the_last_state_alone() -> None:
         (UNBOUND.replace("unbind(1)", "unbind(1)[::2]"), ""),
         (LAST.replace("range(x.shape[1])", "range(8)"), ""),
         (LAST.replace("(h, c))", "(h, c * 0.9))"), ""),
+        (
+            LAST.replace("h, c = ", "h = ").replace("(h, c))", "h)").replace("h - c", "h[0]"),
+            "",
+        ),  # both in one
         (UNBOUND, "\nnn.init.orthogonal_(Reader().memory.weight_hh)\n"),
         (UNBOUND, "\ndef resume(net):\n    net.load_state_dict(torch.load('best.pt'))\n"),
+        (UNBOUND, "\ndef decays(name):\n    return not name.endswith('bias_hh')\n"),
+        (UNBOUND, "\ndef each(nets, x):\n    return torch.vmap(nets)(x)\n"),
         (UNBOUND, "\ndef is_cell(layer):\n    return isinstance(layer, nn.LSTMCell)\n"),
     ],
 )

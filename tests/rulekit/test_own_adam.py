@@ -117,6 +117,7 @@ def test_settings_that_are_torchs_own_stay_out(tmp_path: Path) -> None:
         {"update": LERP.replace("(1 - b1**t)", "1")},
         {"update": LERP.replace('group["lr"]', '2 * group["lr"]')},
         {"defaults": "dict(lr=lr / 2, betas=betas, eps=eps)"},
+        {"more": "\ndef resume():\n    optimizer.load_state_dict(torch.load('last.pt'))\n"},
         {"more": "\nclass Other(Mine):\n    pass\n"},
         {"more": "\ndef norms():\n    return [one['m'].norm() for one in optimizer.state.values()]\n"},
     ],

@@ -17,6 +17,9 @@ BY_HAND = (
     "make an `nn.{}` instead of the cell, and call it once with the sequence. Its weights have other names "
     "in saved states (`weight_ih_l0`)"
 )
+#: The cell's weights; a layer has them with `_l0` behind.
+_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+_TRANSFORMS = ("vmap", "jvp", "jacfwd", "jacrev", "hessian", "functional_call")
 #: The dimension of a stack of matrices, as it may be written.
 _DIMS = {0: 0, 1: 1, -3: 0, -2: 1}
 
@@ -36,6 +39,9 @@ def layer_at_once(context: Context, found: Cells) -> Fix:
     """Call the layer with the whole sequence, and make it where the cell was made. Raises Refused where a
     round does more, or something else uses the cell."""
     source, by_hand = found.source, BY_HAND.format(found.layer)
+    evaluates = any(site.facts.get("training") is False for site in context.sites("module"))
+    if context.on_gpu and found.cost.backward_ms and evaluates:
+        raise Refused(f"cuDNN has no backward pass of a layer in evaluation mode: {by_hand}")
     written = _written(source, found.loop, by_hand)
     made = _made(context, source, written.call, found.layer, by_hand)
     edits = Edits(source)
@@ -43,6 +49,8 @@ def layer_at_once(context: Context, found: Cells) -> Fix:
     function = source.enclosing(found.loop, cst.FunctionDef)
     if function is None or any(source.code(one) == "None" for name in written.states
                                for one in source.assigned(name, within=function)):  # fmt: skip
+        raise Refused(by_hand)
+    if len(written.states) != (2 if found.layer == "LSTM" else 1):
         raise Refused(by_hand)
     before = [f"{name}[None]" for name in written.states]
     given, got = before[0], written.states[0]
@@ -148,11 +156,17 @@ def _made(context: Context, source: Source, call: cst.Call, layer: str, by_hand:
     named = [one.value for other in context.sources() for one in other.nodes(cst.Name)]
     if named.count(cell.removeprefix("self.")) != 2 or named.count(f"{layer}Cell") != 1:
         raise Refused(f"something else uses the cell: {by_hand}")
-    if any(True for _ in context.calls("torch.load", "load_file", "from_pretrained")):
+    texts = [one.value for other in context.sources() for one in other.nodes(cst.SimpleString)]
+    if any(name in text for text in texts for name in _PARAMETERS):
+        raise Refused(f"its weights are looked up by their names: {by_hand}")
+    if next(context.calls("torch.load", "load_file", "from_pretrained"), None) is not None:
         raise Refused(f"saved states are loaded: {by_hand}")
-    if any(True for _, one in context.calls() for arg in one.args
-           if arg.keyword is not None and arg.keyword.value == "create_graph"):  # fmt: skip
-        raise Refused(f"a gradient is differentiated again: {by_hand}")
+    if next(context.calls(*_TRANSFORMS), None) is not None or any(
+        arg.keyword is not None and arg.keyword.value == "create_graph"
+        for _, one in context.calls()
+        for arg in one.args
+    ):
+        raise Refused(f"the layer has no gradient of its gradient, and no `vmap`: {by_hand}")
     return made[0]
 
 

@@ -98,7 +98,8 @@ def _only_call(context: Context, source: Source, owner: cst.ClassDef) -> tuple[S
         for one in other.nodes(cst.Attribute)
         if one.attr.value == "state" and not (other is source and other.inside(one, owner))
     ]
-    if methods != {"__init__", "step"} or len(uses) != 2 or len(calls) != 1 or read:
+    loads = next(context.calls("torch.load"), None) is not None  # perhaps its state
+    if methods != {"__init__", "step"} or len(uses) != 2 or len(calls) != 1 or read or loads:
         raise Refused(_OTHERWISE)
     return calls[0]
 
