@@ -221,36 +221,15 @@ def test_a_call_that_has_not_the_rows_under_a_name() -> None:
     ) == (0, None)
 
 
-def test_a_function_that_several_calls_give_the_width() -> None:
+def test_calls_of_one_function_pass_the_same_width() -> None:
+    both = "filled(rows, LIMIT)\n    marks = filled({}, LIMIT)"
+    found = called(both.format("self.marks"))
+    assert found == (0, "longest = max(len(row) for row in (*rows, *self.marks))")
+    assert called(both.format("rows")) == (0, "longest = max(len(row) for row in rows)")
+    assert called(both.format("rows").replace("marks", "rows = some(rows)\n    marks"))[1] is None
+    assert called("filled(rows, LIMIT)\n    if rows:\n        marks = filled(rows, LIMIT)")[1] is None
+
+
+def test_a_function_that_several_functions_give_the_width() -> None:
     line, _ = called("filled(rows, LIMIT)", before="def other(rows):\n    return filled(rows, LIMIT)\n")
     assert line < 0  # there the rows are told
-
-
-def asked(
-    calls: float = 1, before: str = "", line: str = "batch = codes(rows, padding='max_length')"
-) -> str | None:
-    """The script with the edit, where ``line`` asks for rows of a fixed length."""
-    code = SCRIPT.replace("batch = together(rows)  #> cost step_ms=0.2 cpu_ms=0.2 calls=1", line)
-    code = code.replace(line, f"{line}  #> cost step_ms=0.2 cpu_ms=0.2 calls={calls}") if calls else code
-    text, draft = drafted(code, made="ids = rows", loop="for row in rows:", store="pass", before=before)
-    assert "fixed length" in draft.message or draft.fixes
-    return apply(text, draft.fixes[0].edits) if draft.fixes else None
-
-
-OWN = """
-class Codes:
-    def __call__(self, rows, padding="longest"):
-        return torch.tensor(rows)
-
-codes = Codes()
-"""
-
-
-def test_a_word_asks_for_the_longest_row() -> None:
-    assert 'codes(rows, padding="longest")' in (asked() or "")
-    assert 'codes(rows, padding="longest")' in (asked(0.125) or "")  # a batch for several steps
-    assert asked(0) is None  # before the steps, perhaps of one row
-    assert asked(64) is None  # of one row
-    assert 'codes(rows, padding="longest")' in (asked(0, OWN) or "")  # the script's own class knows the word
-    assert asked(0, "short = codes(line, padding='longest')") is None
-    assert asked(1, "short = codes(line, padding='max_length')") is None  # which of them is the batch?

@@ -133,8 +133,8 @@ def _orders(context: Context, kind: str) -> set[tuple[str, int]]:
 def _filling(
     context: Context, places: Collection[tuple[str | None, int | None]], columns: int
 ) -> set[tuple[str, int]]:
-    """The first line that pads rows, in each function that is at one of ``places`` or contains it. Where the
-    function gets the width from the only call of it, that line: a helper pads to what it is told."""
+    """The first line that pads rows, in each function that is at one of ``places`` or contains it. Where one
+    function tells it the width, the first of these calls: a helper pads to what it is told."""
     found = set()
     for file, line in places:
         source = context.source(file if file is not None and file in context.profile.sources else "")
@@ -154,10 +154,19 @@ def _filling(
         if sizes:
             first = min(sizes, key=source.line)
             around = source.enclosing(first, cst.FunctionDef) or function
-            calls = passing(context, source, around, source.code(first))
-            other, _, given = calls[0] if len(calls) == 1 else (source, None, first)
+            calls = telling(context, source, around, source.code(first))
+            other, _, given = calls[0] if calls else (source, None, first)
             found.add(other.place(given))
     return found
+
+
+def telling(
+    context: Context, source: Source, function: cst.FunctionDef, name: str
+) -> list[tuple[Source, cst.Call, cst.Arg]]:
+    """The calls that pass a parameter of ``function``, if they are in one function and pass the same."""
+    calls = passing(context, source, function, name)
+    told = {(one.enclosing(call, cst.FunctionDef), one.code(arg.value)) for one, call, arg in calls}
+    return calls if len(told) == 1 else []
 
 
 def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:

@@ -14,9 +14,9 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph, Node
 from warpline.rulekit.graph.attention import PRODUCTS
 from warpline.rulekit.origins import passing
-from warpline.rulekit.padding import assigned, is_fixed, sizes_of
+from warpline.rulekit.padding import assigned, is_fixed, sizes_of, telling
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name
+from warpline.syntax.source import Source, Statement, called_name
 from warpline.wire.dataflow import Padding
 
 TITLE = "Pad each batch to its longest row"
@@ -61,9 +61,9 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
     if function is None or not _hides_padding(context, graph, found):
         raise Refused(BY_HAND)
-    passed = _passed(context, source, place[1], found.columns)
-    if passed is not None:
-        return _in_call(context, graph, found, passed)
+    told = _told(context, source, place[1], found.columns)
+    if told is not None:
+        return _in_calls(context, graph, found, told)
     if is_counted_on(context, graph, function, found):
         raise Refused(BY_HAND)
     sizes = list(_widths(context, source, function, found.columns))
@@ -92,18 +92,18 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
 
 
 @dataclass(frozen=True)
-class _Passed:
-    """A function that fills rows up to a ``width`` that it is given, and the only call that gives it one."""
+class _Told:
+    """A function that fills rows up to ``sizes``, and the calls in ``caller`` that tell it their width."""
 
     source: Source
     function: cst.FunctionDef
     sizes: list[cst.BaseExpression]
     caller: Source
-    call: cst.Call
-    width: cst.BaseExpression
+    calls: list[cst.Call]
+    widths: list[cst.BaseExpression]
 
 
-def _passed(context: Context, source: Source, line: int, columns: int) -> _Passed | None:
+def _told(context: Context, source: Source, line: int, columns: int) -> _Told | None:
     """The function that a call on the line gives the width that it fills rows up to."""
     for call in source.calls(line):
         for other in context.sources():
@@ -112,34 +112,58 @@ def _passed(context: Context, source: Source, line: int, columns: int) -> _Passe
                     continue
                 sizes = list(_widths(context, other, function, columns))
                 names = {other.code(one) for one in sizes}
-                given = passing(context, other, function, names.pop()) if len(names) == 1 else []
-                if [one for _, one, _ in given] == [call]:
-                    return _Passed(other, function, sizes, source, call, given[0][2].value)
+                given = telling(context, other, function, names.pop()) if len(names) == 1 else []
+                calls = [one for _, one, _ in given]
+                if call in calls:
+                    return _Told(other, function, sizes, source, calls, [arg.value for *_, arg in given])
     return None
 
 
-def _in_call(context: Context, graph: Graph, found: Padding, passed: _Passed) -> Fix:
-    """Pass the longest row's length. Raises Refused where the call has not the rows under a name."""
-    source, function, width = passed.source, passed.function, passed.source.code(passed.sizes[0])
-    if is_counted_on(context, graph, function, found):
-        raise Refused(BY_HAND)
-    rows = [row for size in passed.sizes for row in _rows(source, function, size)]
-    row = _only_row(rows, width, passed.caller.code(passed.width))
-    given = [
-        arg.value for _, call, arg in passing(context, source, function, row.rows) if call is passed.call
-    ]
+def _in_calls(context: Context, graph: Graph, found: Padding, told: _Told) -> Fix:
+    """Pass the longest row's length, that of all calls. Raises Refused where one has not its rows under a
+    name."""
+    source, function, caller = told.source, told.function, told.caller
+    width, limit = source.code(told.sizes[0]), caller.code(told.widths[0])
+    row = _only_row([row for size in told.sizes for row in _rows(source, function, size)], width, limit)
+    given = [arg.value for _, call, arg in passing(context, source, function, row.rows) if call in told.calls]
     target = row.over.removeprefix("for ").rpartition(" in ")[0]
-    known = {*_NAME.findall(target), *_NAME.findall(passed.caller.code(passed.width)), "len", "min"}
+    known = {*_NAME.findall(target), *_NAME.findall(limit), "len", "min"}
     if (
-        not (given and isinstance(given[0], (cst.Name, cst.Attribute)))
+        len(given) != len(told.calls)
+        or not all(isinstance(one, (cst.Name, cst.Attribute)) for one in given)
         or source.assigned(row.rows, within=function)
         or not known.issuperset(_NAME.findall(row.length))
+        or is_counted_on(context, graph, function, found)
     ):
         raise Refused(BY_HAND)
-    row = replace(row, over=f"for {target} in {passed.caller.code(given[0])}")
-    edits = Edits(passed.caller)
-    edits.replace(passed.width, row.longest(passed.caller.code(passed.width)))
+    names = list(dict.fromkeys(caller.code(one) for one in given))
+    rows = names[0] if len(names) == 1 else f"({', '.join(f'*{one}' for one in names)})"
+    longest = replace(row, over=f"for {target} in {rows}").longest(limit)
+    edits = Edits(caller)
+    if len(told.calls) > 1:
+        edits.insert_before(_before(caller, told.calls, names), f"longest = {longest}")
+        longest = "longest"
+    for one in told.widths:
+        edits.replace(one, longest)
     return edits.fix(TITLE, "unsafe")
+
+
+def _before(source: Source, calls: list[cst.Call], names: list[str]) -> Statement:
+    """The statement of the first call, where the rows of all have their ``names``. Raises Refused."""
+    statements = [source.statement(call) for call in calls]
+    first, block = statements[0], source.block(calls[0])
+    within = source.enclosing(calls[0], cst.FunctionDef)
+    used: list[cst.Name | cst.Attribute] = [*source.nodes(cst.Name, within=within)]
+    used += source.nodes(cst.Attribute, within=within)
+    bound = [one for one in used if source.binds(one) and source.code(one) in names]
+    if (
+        first is None
+        or any(one not in block for one in statements)
+        or any(source.code(one) == "longest" for one in used)
+        or any(source.line(one) >= source.line(first) for one in bound)
+    ):
+        raise Refused(BY_HAND)
+    return first
 
 
 def _only_row(rows: list[_Rows], written: str, limit: str) -> _Rows:

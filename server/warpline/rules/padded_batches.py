@@ -102,7 +102,7 @@ x = embedding(ids)  #> padding rows=32 columns=512 padded=9000 shared=200
 Unsafe: a function that fills rows up to a fixed length fills them up to the longest of the batch. Padding
 that a mask hides changes no value but by rounding; dropout draws other numbers. The edit is offered where a
 mask of the batch is seen, nothing is compiled, and nothing in the step counts on the length. Where such a
-function is given the length, its only call passes the longest row's instead. On a CPU, a line that takes the
+function is given the length, its calls pass the longest row's instead. On a CPU, a line that takes the
 rows from a table which is padded as a whole leaves out the columns that hold nothing but the padding token.
 What joins several batches later has to do so for rows of different lengths.
 
