@@ -357,7 +357,13 @@ def test_every_framework_s_file_is_whole() -> None:
     assert len(keys) == len(set(keys))
     for one in constructions():
         for setting in one.settings:
-            assert setting.arguments or setting.undo or setting.instead or (setting.lines and setting.call)
+            assert (
+                setting.arguments
+                or setting.undo
+                or setting.instead
+                or setting.renamed
+                or (setting.lines and setting.call)
+            )
             assert set(setting.where_known) < set(setting.arguments) | {""}
             assert setting.needs in ("", "bf16", "fp16", "graphs")
 

@@ -157,7 +157,10 @@ def test_timm_s_loader_and_optimizer(bench: Callable[[str], Bench]) -> None:
 def test_timm_s_averages_stay_on_the_device(bench: Callable[[str], Bench]) -> None:
     at = bench("timm_train")
     text = at.edited("timm.ModelEmaV2", "framework-wait")
-    assert "ModelEmaV2(model, device=None)" in text
+    assert "ModelEmaV3(model, device=None)" in text
+    at.effects(text)
+    text = at.edited("timm.ModelEmaV2", "parameter-loop")
+    assert 'ModelEmaV3(model, device="cpu")' in text
     at.effects(text)
     with pytest.raises(Refused):  # torch.device("cpu") is no plain value
         at.edited("timm.ModelEmaV3", "framework-wait")

@@ -238,3 +238,26 @@ for x in batches:
     context = Context(example.profile, example.profile.sources.get)
     (step,) = training_steps(context)
     assert model_class(step, "model") == expected
+
+
+AUGMENTED = """
+warp = kornia.Warp(0.2)  # no module, as far as the text says
+network = zoo.make("small")
+for batch in stream:
+    x, y = warp(*batch)  #> cost step_ms=3 device_ms=3 launches=9 {warped}
+    out = network(x)  #> cost step_ms=20 device_ms=20 launches=90 {out}
+    loss = out.sub(y).abs().mean()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("warped", "out", "name"),
+    [
+        ("", "nodes=40", "network"),  # only the model's line adds to autograd's graph
+        ("nodes=4", "nodes=40", "warp"),  # an encoder may be trained as well
+        ("", "", "warp"),  # nothing was recorded of the graph
+    ],
+)
+def test_what_makes_a_batch_is_no_model(warped: str, out: str, name: str) -> None:
+    assert model_name(step_of(AUGMENTED.format(warped=warped, out=out))) == name

@@ -24,6 +24,8 @@ from warpline.wire.frameworks import HALVES, Construction, Setting, construction
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, Optimizer, facts_of
 
+#: Arguments by position that a class has in common with the newer one.
+_ALIKE = 2
 #: A line belongs to a framework when so much of it is spent in the framework's files.
 LEAST_SHARE = 0.5
 #: Share of the weights that adapters are at most. Chosen, not fitted.
@@ -142,6 +144,8 @@ def setting_fix(
             changes.of(source).replace(place, setting.arguments[name])
     if setting.lines:
         _below(site, setting, source, call, changes.of(source))
+    if setting.renamed:
+        _renamed(site, one, setting.renamed, source, call, changes.of(source))
     if not changes.edits:
         raise Refused("the setting is already there")
     title = setting.title.format(workers=workers)
@@ -149,6 +153,19 @@ def setting_fix(
         title += ACCUMULATES
     first, *rest = changes.edits.values()
     return first.fix(title, "unsafe", *rest)
+
+
+def _renamed(site: Site, one: Construction, name: str, source: Source, call: cst.Call, edits: Edits) -> None:
+    """Make an object of another class of the same module. Raises Refused."""
+    if name not in (facts_of(Framework, site).parameters or ()):
+        raise Refused(f"the installed version has no `{name}`")
+    if sum(arg.keyword is None for arg in call.args) > _ALIKE:
+        raise Refused(f"`{name}` takes other arguments by position")
+    if isinstance(call.func, cst.Attribute):
+        edits.replace(call.func.attr, name)
+    else:
+        package = one.module.rpartition(".")[0]
+        edits.replace(call.func, edits.add_import(f"{package}.{name}", f"from {package} import {name}"))
 
 
 def _fits_device(context: Context, needs: str) -> None:

@@ -24,11 +24,12 @@ def model_name(step: TrainingStep) -> str | None:
     """What the forward pass calls that is a value and no function: ``model``, ``self.net``. Of several
     the one that is called so; None where the step calls several and none of them is. What is frozen or
     called without a graph (an encoder, a teacher) is passed over where the step calls something else, and so
-    is always an object that is seen to be no module (masks, augmentation)."""
+    is always what is seen to be no module, or to make a batch (masks, augmentation)."""
     called = [
         names
         for one in step.forward
-        if (names := [name for name in _called(step.source, one) if not _is_plain(step, name)])
+        if step.adds_to_graph(one)
+        and (names := [name for name in _called(step.source, one) if not _is_plain(step, name)])
     ]
     called = called or [handed_over(step, one) for one in step.forward]
     aside = _untrained(step) if len({name for names in called for name in names}) > 1 else set()

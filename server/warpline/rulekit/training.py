@@ -13,6 +13,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.reached import Reached
 from warpline.rulekit.terms.evaluate import descend
@@ -36,11 +37,17 @@ _BACKWARD = ("backward", "manual_backward")
 @dataclass(frozen=True)
 class TrainingStep:
     """``backward``: the call, or the ``return`` of the loss to a framework that makes the call; the rest is
-    found around it, in the same block."""
+    found around it, in the same block. ``graph``: lines that add to autograd's graph, as recorded."""
 
     source: Source
     backward: cst.Call | cst.Return
     reached: Reached | None = None
+    graph: frozenset[int] = frozenset()
+
+    def adds_to_graph(self, statement: Statement) -> bool:
+        """Whether the loss may go back through what a statement computes: not through what makes a batch."""
+        (first, _), (last, _) = self.source.span(statement)
+        return not self.graph or any(first <= line <= last for line in self.graph)
 
     def ran(self, node: cst.CSTNode) -> bool:
         """Whether the statement of ``node`` ran before the measured steps ended, or may have."""
@@ -166,12 +173,19 @@ def training_steps(context: Context) -> list[TrainingStep]:
         [context.profile.manifest.script, *(cost.file for cost in context.profile.lines)]
     ):
         source = context.source(file)
+        graph = frozenset(
+            cost.line for cost in context.profile.lines if cost.file == file and _has_nodes(cost)
+        )
         for call in source.nodes(cst.Call):
             if is_method(call, *_BACKWARD):
-                found.append(TrainingStep(source, call, context.reached))
-        returned += [TrainingStep(source, one, context.reached) for one in _handed_back(source)]
+                found.append(TrainingStep(source, call, context.reached, graph))
+        returned += [TrainingStep(source, one, context.reached, graph) for one in _handed_back(source)]
     found.sort(key=lambda step: (not step.ran(step.backward), -_spent(context, step)))
     return [*found, *(step for step in returned if step.ran(step.backward))]
+
+
+def _has_nodes(cost: LineCost) -> bool:
+    return max(cost.nodes, cost.total_nodes) > 0
 
 
 def _handed_back(source: Source) -> Iterator[cst.Return]:

@@ -5,7 +5,7 @@
 Finds loops that run the same few elementwise operations on one parameter after the other, outside of
 autograd: a hand-written average of the weights (EMA), optimizer or gradient clipping. A function that only
 such a loop calls, for each tensor, gets the lists. Also such a loop of a
-framework's (diffusers' `EMAModel`), with the setting that does without it.
+framework's (diffusers' `EMAModel`, timm's `ModelEmaV2`), with the setting or the class that does without it.
 
 ## Why is this slow
 
@@ -260,7 +260,7 @@ def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
                 **context.spent("loop over tensors", spent),
             },
             cost_ms=spent,
-            change=FuseOptimizer((cost.place,)),
+            change=_over_lists(context, [cost]),
             fixes=["choose its `foreach` or fused form where the object is made"],
         )
 

@@ -28,7 +28,9 @@ class Setting:
     ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.
     ``undo``: the call itself is what to do without: its statement goes, or the flag by which it runs.
     ``beside``: methods and attributes that only serve such a call: the flag may decide these too.
-    ``instead``: what to call on the same object in its place, if the device has room for all its weights.
+    ``renamed``: the class to make in its place, whose first two arguments are the same, and which has all of
+    the names of the others. ``instead``: what to call on the same object in its place, if the device has room
+    for all its weights.
     ``written``: (name, value) as a script may write it on an object that the call is made of. The only such
     place is edited, unless the call itself passes the argument.
 
@@ -62,6 +64,7 @@ class Setting:
     undo: bool = False
     beside: tuple[str, ...] = ()
     instead: str = ""
+    renamed: str = ""
     written: tuple[tuple[str, object], ...] = ()
 
     @property

@@ -7,7 +7,7 @@ from . import Construction, Setting
 MODELS = (r"timm\.create_model", r"timm\.models\..+")
 
 
-def _average(name: str, device: str) -> Construction:
+def _average(name: str, device: str, *more: Setting, newer: str = "") -> Construction:
     """An average of the weights. Elsewhere than the model, it copies each tensor there in each step."""
     setting = Setting(
         "framework-wait",
@@ -15,13 +15,29 @@ def _average(name: str, device: str) -> Construction:
         "Keep the average where the model is",
         text=".to(device=self.device)",
         only=(("device", ("cpu",)),),
+        renamed=newer,
     )
-    return Construction("timm.utils.model_ema", name, ("timm",), (setting,))
+    return Construction(
+        "timm.utils.model_ema",
+        name,
+        ("timm",),
+        (setting, *more),
+        passed_on=((newer, f"class {newer}"),) if newer else (),
+    )
 
 
+#: One operation for all weights, and not four for each.
+_AT_ONCE = Setting(
+    "parameter-loop",
+    {},
+    "Update all averages at once",
+    first=True,
+    functions=("ModelEmaV2.update", "ModelEmaV2._update"),
+    renamed="ModelEmaV3",
+)
 CONSTRUCTIONS = (
     _average("ModelEma", '""'),
-    _average("ModelEmaV2", "None"),
+    _average("ModelEmaV2", "None", _AT_ONCE, newer="ModelEmaV3"),
     _average("ModelEmaV3", "None"),
     Construction(
         "timm.layers.config",
