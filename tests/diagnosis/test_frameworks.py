@@ -798,3 +798,35 @@ def test_weights_beside_adapters_are_loaded_in_bfloat16(trained: int, package: s
     after = [apply(text, fix.edits) for fix in finding.fixes]
     assert any('from_pretrained("llama", dtype=torch.bfloat16)' in each for each in after) == offered
     assert (finding.line == 2) == offered
+
+
+@pytest.mark.parametrize(
+    ("call", "device", "after"),
+    [
+        ("ModelEmaV2(net, device='cpu')", "cpu", "utils.ModelEmaV3(net, device=None)"),
+        ("ModelEmaV2(net, 0.99)", "", "utils.ModelEmaV3(net, 0.99)"),
+        ("ModelEmaV2(net, 0.99, 'cpu')", "cpu", ""),  # the newer class takes another argument there
+    ],
+)
+def test_an_average_of_timm_s_is_of_the_newer_class(call: str, device: str, after: str) -> None:
+    given = f"with.device={device}" if device else ""
+    code = f"""\
+#> steps step_ms=200; totals idle_ms=90
+from timm import utils
+
+average = utils.{call}
+#^ site framework construction=timm.ModelEmaV2 "parameters=['device','ModelEmaV3']" {given}
+for x, y in loader:
+    train(net, x, y)  #> cost step_ms=100 device_ms=90
+    average.update(net)
+    #^ cost step_ms=80 device_ms=4 idle_ms=76 cpu_ms=70 sync_ms=20 launches=900
+    #^ op aten::mul count=400 cpu_ms=9; op aten::add count=200 cpu_ms=9; op aten::copy_ count=200 cpu_ms=9
+    #^ inside file=/s/timm/utils/model_ema.py line=9 function=ModelEmaV2._update step_ms=78 sync_ms=20 {{}}
+"""
+    finding, text = found(code.replace("{}", "text=model_v.to(device=self.device)"), "parameter-loop")
+    assert finding.line == 3
+    assert [after in apply(text, fix.edits) for fix in finding.fixes] == [True] * bool(after)
+    example = read_example(code.replace("{}", "text=model_v.to(device=self.device)"))
+    rules = [one.rule for one in diagnose(example.profile, texts(example)).findings]
+    assert "framework-wait" not in rules
+    assert ("sync-in-step" in rules) == (device == "")  # no setting of timm's makes it wait

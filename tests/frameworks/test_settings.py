@@ -160,8 +160,7 @@ def test_timm_s_averages_stay_on_the_device(bench: Callable[[str], Bench]) -> No
     assert "ModelEmaV3(model, device=None)" in text
     at.effects(text)
     text = at.edited("timm.ModelEmaV2", "parameter-loop")
-    assert 'ModelEmaV3(model, device="cpu")' in text
-    at.effects(text)
+    assert "ModelEmaV3(model, device=None)" in text
     with pytest.raises(Refused):  # torch.device("cpu") is no plain value
         at.edited("timm.ModelEmaV3", "framework-wait")
 

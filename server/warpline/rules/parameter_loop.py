@@ -163,6 +163,7 @@ _ADAM = f"the time is in the arithmetic, not between the operations: {ADVICE}"
 
 class ParameterLoop(Rule):
     area = "fusion"
+    covers = ("framework-wait",)  # for each tensor of such a loop
 
     def find(self, context: Context) -> Iterator[Draft]:
         loops: dict[tuple[str, int], list[LineCost]] = {}

@@ -26,18 +26,22 @@ def _average(name: str, device: str, *more: Setting, newer: str = "") -> Constru
     )
 
 
-#: One operation for all weights, and not four for each.
-_AT_ONCE = Setting(
-    "parameter-loop",
-    {},
-    "Update all averages at once",
-    first=True,
-    functions=("ModelEmaV2.update", "ModelEmaV2._update"),
-    renamed="ModelEmaV3",
+#: One operation for all weights, and not four for each: where a device is given, one for each.
+_AT_ONCE = tuple(
+    Setting(
+        "parameter-loop",
+        arguments,
+        "Update all averages at once",
+        first=True,
+        functions=("ModelEmaV2.update", "ModelEmaV2._update"),
+        only=(("device", (given,)),),
+        renamed="ModelEmaV3",
+    )
+    for given, arguments in ((None, {}), ("cpu", {"device": "None"}))
 )
 CONSTRUCTIONS = (
     _average("ModelEma", '""'),
-    _average("ModelEmaV2", "None", _AT_ONCE, newer="ModelEmaV3"),
+    _average("ModelEmaV2", "None", *_AT_ONCE, newer="ModelEmaV3"),
     _average("ModelEmaV3", "None"),
     Construction(
         "timm.layers.config",
