@@ -12,6 +12,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement, called_name, is_method
+from warpline.wire.sites import Module, facts_of
 
 BY_HAND = (
     "make an `nn.{}` instead of the cell, and call it once with the sequence. Its weights have other names "
@@ -39,7 +40,7 @@ def layer_at_once(context: Context, found: Cells) -> Fix:
     """Call the layer with the whole sequence, and make it where the cell was made. Raises Refused where a
     round does more, or something else uses the cell."""
     source, by_hand = found.source, BY_HAND.format(found.layer)
-    evaluates = any(site.facts.get("training") is False for site in context.sites("module"))
+    evaluates = any(facts_of(Module, site).training is False for site in context.sites(Module.KIND))
     if context.on_gpu and found.cost.backward_ms and evaluates:
         raise Refused(f"cuDNN has no backward pass of a layer in evaluation mode: {by_hand}")
     written = _written(source, found.loop, by_hand)

@@ -14,6 +14,7 @@ from warpline.rulekit.graph.sorts import PartlyRead
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused, free_name
 from warpline.syntax.source import NOT_LITERAL, Source, called_name
+from warpline.text.lines import lines_of
 
 _SORTS = ("sort", "argsort", "msort")
 #: What may be around what a statement computes first.
@@ -134,7 +135,7 @@ class _Sort:
         alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
         if statement is None or not alone or not all(isinstance(one, _BEGIN) for one in above):
             raise Refused(self.by_hand)
-        if len(code.splitlines()) > 1:
+        if len(lines_of(code)) > 1:
             raise Refused(self.by_hand)
         name = free_name(source, "values", "unsorted", "ranked")
         edits.insert_before(statement, f"{name} = {code}")

@@ -165,6 +165,7 @@ class Module:
     KIND: ClassVar[str] = "module"
 
     type: str | None = None
+    training: bool | None = None  # in the recorded steps
     bias: bool | None = None
     count: int | None = None  # made by that line, with the same frames; None: one
     num_embeddings: int | None = None
