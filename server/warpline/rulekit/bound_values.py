@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from warpline.rulekit.origins import called_as, parameters
 from warpline.rulekit.terms import descend
 from warpline.syntax.source import Source, called_name
 
@@ -49,7 +50,7 @@ def _bound(source: Source, name: cst.Name) -> list[cst.BaseExpression] | None:
 
 
 def _elements(source: Source, turn: cst.For | cst.CompFor, name: str) -> list[cst.BaseExpression] | None:
-    """What the loop gives ``name`` in its turns, or what that is an element of."""
+    """What ``name`` is an element of: the iterable of the loop, or the one of ``zip`` or ``enumerate``."""
     if isinstance(turn.target, cst.Name):
         return [turn.iter]
     if not isinstance(turn.target, cst.Tuple) or not isinstance(turn.iter, cst.Call):
@@ -63,10 +64,8 @@ def _elements(source: Source, turn: cst.For | cst.CompFor, name: str) -> list[cs
 
 def _passed(source: Source, function: cst.FunctionDef, name: str) -> list[cst.BaseExpression] | None:
     """What the calls in the file pass for a parameter, also one such as ``*arrays``."""
-    params = function.params
-    order = [one.name.value for one in params.params if one.name.value not in ("self", "cls")]
-    owner = source.enclosing(function, cst.ClassDef) if function.name.value == "__init__" else None
-    calls = source.calls_of((owner or function).name.value)
+    params, order = function.params, parameters(function)
+    calls = source.calls_of(called_as(source, function))
     if isinstance(params.star_arg, cst.Param) and params.star_arg.name.value == name:
         return [arg.value for call in calls for arg in call.args[len(order) :] if arg.keyword is None]
     if name not in (*order, *(one.name.value for one in params.kwonly_params)):

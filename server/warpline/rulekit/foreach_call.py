@@ -83,7 +83,7 @@ def _names(function: cst.FunctionDef, call: cst.Call) -> list[str | None]:
 
 
 class _Body(Loop):
-    """The body of the function, whose parameters that were a round's tensors are lists."""
+    """The body of the called function. Parameters that got one round's tensor become lists of all rounds'."""
 
     def __init__(self, context: Context, source: Source, function: cst.FunctionDef) -> None:
         self.begin(context, source)

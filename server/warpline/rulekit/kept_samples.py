@@ -23,7 +23,7 @@ from warpline.rulekit.holders import argument
 from warpline.rulekit.loaders import POSITIONS, begins_again, edit_site, iterated_at, loader_call
 from warpline.rulekit.message import count, seconds, size
 from warpline.rulekit.whole_batches import Names, named
-from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.edits import Edits, Refused, free_name
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
@@ -156,10 +156,7 @@ def _fix(context: Context, site: Site, loader: Loader) -> Fix:
     _check_changes(context, source, call, given.value, loader)
     edits = Edits(source)
     data = named(source, edits, call, given.value)
-    used = {node.value for node in source.nodes(cst.Name)}
-    kept = next((name for name in _NAMES if name not in used and name != data), None)
-    if kept is None:
-        raise Refused("no name is left for the samples")
+    kept = free_name(source, *(name for name in _NAMES if name != data))
     names = Names(source, edits, call)
     collate = names.of("default_collate")
     names.add()

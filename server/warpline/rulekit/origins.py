@@ -253,14 +253,24 @@ def passing(
 ) -> list[tuple[Source, cst.Call, cst.Arg]]:
     """The calls that pass a parameter of ``function``, each with its file and the argument; calls of the
     class where it is ``__init__``'s."""
-    order = [p.name.value for p in function.params.params if p.name.value not in ("self", "cls")]
-    owner = source.enclosing(function, cst.ClassDef) if function.name.value == "__init__" else None
+    order, called = parameters(function), called_as(source, function)
     position = order.index(name) if name in order else None
     return [
         (other, call, arg)
-        for other, call in context.calls((owner or function).name.value)
+        for other, call in context.calls(called)
         if (arg := other.argument(call, name, position)) is not None
     ]
+
+
+def parameters(function: cst.FunctionDef) -> list[str]:
+    """The names of the parameters that a call may pass by position, in their order."""
+    return [one.name.value for one in function.params.params if one.name.value not in ("self", "cls")]
+
+
+def called_as(source: Source, function: cst.FunctionDef) -> str:
+    """The name that calls of ``function`` have: its class's where it is ``__init__``."""
+    owner = source.enclosing(function, cst.ClassDef) if function.name.value == "__init__" else None
+    return (owner or function).name.value
 
 
 def module_source(context: Context, source: Source, module: str) -> Source | None:

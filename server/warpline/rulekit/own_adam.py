@@ -27,6 +27,7 @@ _OTHERWISE = f"the optimizer does more than Adam, or is used otherwise: {ADVICE}
 #: What torch's Adam takes by default.
 _DEFAULTS = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8}
 _FIRST_VERSION = (2, 4)  # fused on a CPU
+#: Of numbers that two orders of the same double-precision arithmetic give; far above their rounding.
 _CLOSE = 1e-6
 #: A root of this is large beside what is added to it.
 _LARGE = 1e8

@@ -1,4 +1,4 @@
-"""Batches of what waits in a queue: at most as many entries at a time as a number of the program says."""
+"""Batches that a step takes off a queue, at most so many entries at a time: where that number is written."""
 
 from __future__ import annotations
 

@@ -199,10 +199,13 @@ def by_word(
 
 def _hides_padding(context: Context, graph: Graph, found: Padding) -> bool:
     """Whether something is seen that leaves padding out of what is computed, and nothing is compiled."""
+    return _is_masked(graph, found) and not is_compiled(context)
+
+
+def is_compiled(context: Context) -> bool:
+    """Whether some code is compiled or captured: each other length of rows is compiled for itself."""
     facts = context.profile.facts
-    return _is_masked(graph, found) and not (
-        facts.compile_events or facts.compiled_kernels or facts.captured_graphs
-    )
+    return bool(facts.compile_events or facts.compiled_kernels or facts.captured_graphs)
 
 
 def _is_masked(graph: Graph, found: Padding) -> bool:

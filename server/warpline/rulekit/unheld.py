@@ -115,7 +115,7 @@ def _training_more(source: Source) -> Iterator[cst.CSTNode]:
 
 
 def _called(context: Context, unheld: Unheld, cost: LineCost) -> list[list[bool]]:
-    """The order in each function that the line calls, and in those that these call."""
+    """``Unheld.order`` of each function that the line calls, directly or through others."""
     reached = {function for line in below(context, cost) for function in line.called}
     return [unheld.order[function] for function in sorted(reached) if function in unheld.order]
 

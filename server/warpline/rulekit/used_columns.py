@@ -8,7 +8,7 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph, Node
 from warpline.rulekit.graph.rows import LOSSES
-from warpline.rulekit.row_lengths import BY_HAND, TITLE, is_counted_on
+from warpline.rulekit.row_lengths import BY_HAND, TITLE, is_compiled, is_counted_on
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 from warpline.wire.dataflow import Padding
@@ -19,11 +19,17 @@ _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp, cs
 def to_used_columns(context: Context, graph: Graph, found: Padding) -> Fix:
     """Where a line takes the batch's rows from a table of all rows, leave out the columns at its end that
     have nothing but the padding token. Raises Refused, also on a GPU, where the host would have to wait."""
-    facts, value = context.profile.facts, graph.origin(found.value)
+    value = graph.origin(found.value)
     made, compared = graph.producer.get(value), _compared(graph, value)
     place = graph.place(made) if made is not None else None
-    compiled = facts.compile_events or facts.compiled_kernels or facts.captured_graphs
-    if context.on_gpu or found.mask or compiled or made is None or place is None or compared is None:
+    if (
+        context.on_gpu
+        or found.mask
+        or is_compiled(context)
+        or made is None
+        or place is None
+        or compared is None
+    ):
         raise Refused(BY_HAND)
     source = context.source(place[0])
     part = _taken(source, graph, made, place[1])

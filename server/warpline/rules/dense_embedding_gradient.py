@@ -316,7 +316,7 @@ def _freeing(context: Context) -> list[tuple[str, int]]:
     return [
         cost.place
         for cost, source, _ in context.each_step
-        if not cost.ops and any(source.is_named(call.func, "zero_grad") for call in source.calls(cost.line))
+        if not cost.ops and source.calls(cost.line, "zero_grad")
     ]
 
 

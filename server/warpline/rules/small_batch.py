@@ -571,7 +571,7 @@ def _in_fewer(context: Context, cost: LineCost, factor: int) -> Iterator[Change]
 
 
 def _on_more_rows(cost: LineCost, factor: int = _FACTOR) -> Change:
-    """One call for so many times the rows: what that saves of a line's operators can be tried."""
+    """One call with ``factor`` times the rows in place of ``factor`` calls; a trial tells what it saves."""
     share, places = min(1.0, cost.device_ms / cost.step_ms) if cost.step_ms else 0.0, (cost.place,)
     return Replace("rows", places, Scale(places), (str(factor),), (share,))
 

@@ -281,7 +281,7 @@ class Source:
         return getattr(above, "target", None) is inner or getattr(above, "name", None) is inner
 
     def bindings(self, code: str, within: cst.CSTNode | None = None) -> list[cst.Name | cst.Attribute]:
-        """Where what is written as ``code``, a name or an attribute, is given something."""
+        """Where the name or attribute that is written as ``code`` is bound."""
         named: list[cst.Name | cst.Attribute] = [*self.nodes(cst.Name, within=within)]
         named += self.nodes(cst.Attribute, within=within)
         return [one for one in named if self.code(one) == code and self.binds(one)]
