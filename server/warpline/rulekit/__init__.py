@@ -65,15 +65,17 @@ Class attributes of a rule: ``area``, ``needs`` (capabilities of the device), ``
 (names of rules that say the same less well at the same lines), ``severity`` (else by the saving).
 
 ``Context``: ``profile``, ``step_ms``, ``device``, ``on_gpu``, ``cost(file, line)``, ``costs(places)``,
-``costs_within(file, first, last)``, ``sites(kind)``, ``share(ms)`` (percent), ``matters(ms)``,
+``costs_within(file, first, last)``, ``costs_of(source, node)``, ``sites(kind)``, ``share(ms)`` (percent),
+``matters(ms)``, ``torch_version``,
 ``text(file)``, ``source(file)``, ``note(text)`` (abstain: say once why), ``draft(…)``, ``spent(metric, ms)``
 (the evidence ``spent`` and ``share``), ``sources()``, ``calls(*names)`` of all files, ``each_step``.
 ``Spent`` (:mod:`warpline.rulekit.saving`): what work takes of lines: total, hottest, changes.
 
 ``Source`` (a parsed file): ``call(line, *names)``, ``calls``, ``at(line, *types)``,
 ``statement_at(line)``, ``statement(node)``, ``block(node)``, ``loops(node)``, ``enclosing(node, *types)``,
-``ancestors``, ``parent``, ``nodes(*types, within=node)``, ``span``, ``line``, ``code``, ``name(node)``
-(dotted, imports resolved), ``is_named(node, *names)``, ``literal(node)``, ``argument(call, name,
+``ancestors``, ``parent``, ``scope(node)``, ``nodes(*types, within=node)``, ``uses(name, within)``,
+``functions(name)``, ``span``, ``line``, ``code``, ``name(node)`` (dotted, imports resolved),
+``is_named(node, *names)``, ``literal(node)``, ``argument(call, name,
 position)``, ``unpacked(call)``.
 
 ``Edits(source)``: ``replace``, ``set_argument``, ``remove_argument``, ``insert_before``,

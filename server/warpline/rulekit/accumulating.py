@@ -20,11 +20,11 @@ from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.frameworks import construction_call
 from warpline.rulekit.loaders import loader_call, setting
-from warpline.rulekit.origins import Origin, executes_text, option_names, origin, overridden
+from warpline.rulekit.origins import Origin, executes_text, option_names, origin, overridden, parameters
 from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, is_method, methods
 from warpline.wire.frameworks import constructions
 from warpline.wire.sites import Framework, Loader, facts_of
 
@@ -153,14 +153,11 @@ def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: _Re
         if _is_length(source, call, loop)
     ):
         return False
-    function = source.enclosing(loop, cst.FunctionDef) or source.module
     return all(
         _is_told(source, node) or _is_counted_off(source, node, named)
-        for node in source.nodes(cst.Name, within=function)
-        if node.value in counters
-        and source.is_value(node)
-        and not source.binds(node)
-        and context.reached.node(source, node) is not False
+        for name in counters
+        for node in source.reads(name, source.scope(loop))
+        if context.reached.node(source, node) is not False
     )
 
 
@@ -351,12 +348,11 @@ def _lines(
     Lines that wait for a loader are left out, and what computes nothing on the device, as a function that
     makes a batch in the host's memory: larger ones take longer there."""
     source = step.source
-    (first, _), (last, _) = source.span(loop.body)
     steps = [call for call in source.nodes(cst.Call, within=loop) if source.is_named(call.func, "step")]
     without = {source.line(call) for call in steps} if stepping else set()
     within = [
         cost
-        for cost in context.costs_within(source.path, first, last)
+        for cost in context.costs_of(source, loop.body)
         if cost.calls > calls - _TURN and cost.line not in without
     ]
     computing = {cost for cost in context.profile.lines if cost.device_ms > cost.copy_ms}
@@ -520,17 +516,13 @@ def _param(source: Source, node: cst.BaseExpression) -> tuple[str, cst.FunctionD
     if not isinstance(arg, cst.Arg) or not isinstance(call, cst.Call) or arg.star:
         return None
     name = _word(source, call.func)
-    functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == name]
-    for owner in source.nodes(cst.ClassDef):
-        if owner.name.value == name:
-            made = source.nodes(cst.FunctionDef, within=owner)
-            functions += [one for one in made if one.name.value == "__init__"]
+    made = [methods(one).get("__init__") for one in source.nodes(cst.ClassDef) if one.name.value == name]
+    functions = [*source.functions(name), *(one for one in made if one is not None)]
     if len(functions) != 1:
         return None
     if arg.keyword is not None:
         return arg.keyword.value, functions[0]
-    params = [one.name.value for one in functions[0].params.params if one.name.value not in ("self", "cls")]
-    at = call.args.index(arg)
+    params, at = parameters(functions[0]), call.args.index(arg)
     return (params[at], functions[0]) if at < len(params) else None
 
 
@@ -616,9 +608,9 @@ def _in_product_of_loss(source: Source, node: cst.BaseExpression) -> bool:
 
 def _is_averaged(reads: _Reads, source: Source, loop: cst.For) -> bool:
     """Whether the loop divides by the number of its turns, or multiplies by what was divided by it."""
-    function = source.enclosing(loop, cst.FunctionDef) or source.module
     for node, where in reads.nodes.items():
-        if where is not source or not _is_divisor(source, node) or not source.inside(node, function):
+        inside = where is source and source.inside(node, source.scope(loop))
+        if not inside or not _is_divisor(source, node):
             continue
         above = source.parent(node)
         one = isinstance(above, cst.BinaryOperation) and source.literal(above.left) in (1, 1.0)

@@ -10,7 +10,8 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.deferring import READ_OPS
 from warpline.rulekit.foreach import has_lists
-from warpline.rulekit.waiting import read_call, reads_of
+from warpline.rulekit.terms import names_in
+from warpline.rulekit.waiting import read_call
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name, is_method
 
@@ -60,9 +61,8 @@ def read_at_once(context: Context, cost: LineCost) -> Fix:
     elif part is call and not isinstance(whole, cst.SetComp):
         edits.replace(whole, numbers)
     else:
-        each = {one.value for one in source.nodes(cst.Name, within=head.target)} | {"value"}
-        others = [one for one in source.nodes(cst.Name, within=part) if not source.inside(one, call)]
-        if any(one.value in each and source.is_value(one) for one in others):
+        each = names_in(head.target) | {"value"}
+        if not all(source.inside(one, call) for name in each for one in source.uses(name, part)):
             raise Refused("more than the values is made of the tensors")
         edits.replace(call, "value").replace(head, source.code(head).replace(loop, f"for value in {numbers}"))
     return edits.fix("Read all values at once", "unsafe")
@@ -97,7 +97,7 @@ def _twice(source: Source, through: cst.BaseExpression) -> bool:
         return isinstance(through.func, cst.Attribute) and called_name(through) in _FRESH and not through.args
     made: list[cst.BaseExpression | None] = [*source.assigned(source.code(through))]
     if isinstance(through, cst.Name):
-        uses = reads_of(source, through.value, source.enclosing(through, cst.FunctionDef) or source.module)
+        uses = source.uses(through.value, source.scope(through))
         made = [source.given(one) for one in uses if source.binds(one)]
     return bool(made) and all(
         isinstance(one, _DISPLAYS) or (isinstance(one, cst.Call) and source.is_named(one.func, *_COLLECTIONS))

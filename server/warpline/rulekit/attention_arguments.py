@@ -19,17 +19,6 @@ def may_be_none(source: Source, mask: cst.BaseExpression) -> bool:
     return any(one.name.value == mask.value and one.default is not None for one in params)
 
 
-def rewritten(source: Source, call: cst.BaseExpression, new: dict[cst.BaseExpression, str]) -> str:
-    """The text of ``call`` with some of its arguments, or other parts, replaced."""
-    start, end = source.span(call)
-    pieces: list[str] = []
-    for node in sorted(new, key=source.span):
-        first, last = source.span(node)
-        pieces += [source.slice(start, first), new[node]]
-        start = last
-    return "".join([*pieces, source.slice(start, end)])
-
-
 def expanded(source: Source, arguments: list[cst.Arg], calls: list[Call]) -> dict[cst.BaseExpression, str]:
     """Each argument that is smaller than another one, with ``.expand`` added. Raises Refused where the sizes
     do not broadcast, or the larger argument has no name."""

@@ -100,11 +100,7 @@ def _returned_at(source: Source, layer: cst.BaseExpression) -> Iterator[int | No
     value, above = layer, source.parent(layer)
     if isinstance(above, cst.Assign) and isinstance(above.targets[0].target, cst.Name):
         name = above.targets[0].target
-        uses = [
-            one
-            for one in source.nodes(cst.Name, within=source.enclosing(layer, cst.FunctionDef))
-            if one.value == name.value and source.is_value(one)
-        ]
+        uses = source.uses(name.value, source.scope(layer))
         if len(uses) != 2 or uses[0] is not name:
             return
         value, above = uses[1], source.parent(uses[1])

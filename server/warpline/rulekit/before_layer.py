@@ -11,6 +11,7 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph
 from warpline.rulekit.graph.rows import PartlyUsed
+from warpline.rulekit.terms import names_in
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name
 
@@ -49,8 +50,7 @@ def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
         chain = of_all(source, graph, found, direct)
         edits = Edits(source)
         selected = _with(source, chain, given, "")
-        code = source.slice(source.span(layer)[0], source.span(given)[0]) + selected
-        edits.replace(chain.node, code + source.slice(source.span(given)[1], source.span(layer)[1]))
+        edits.replace(chain.node, source.rewritten(layer, {given: selected}))
         return edits.fix("Select the positions before the layer", "unsafe")
     target = assign.targets[0].target if len(assign.targets) == 1 else None
     if not isinstance(target, cst.Name):
@@ -127,13 +127,11 @@ def only_use(
     source: Source, graph: Graph, assign: cst.Assign, target: cst.Name, rank: int, columns: int
 ) -> Chain:
     """The selection that is all that is done to what ``assign`` gives a name. Raises Refused."""
-    function = source.enclosing(assign, cst.FunctionDef)
     own = source.statement(assign)
     block = source.block(assign)
     if own is None or own not in block:
         raise Refused(BY_HAND)
-    names = [one for one in source.nodes(cst.Name, within=function) if one.value == target.value]
-    names = [one for one in names if source.is_value(one) and not source.inside(one, own)]
+    names = [one for one in source.uses(target.value, source.scope(assign)) if not source.inside(one, own)]
     later = [one for one in names if source.line(one) > source.line(own)]
     bound = [one for one in later if source.binds(one)]
     if bound:  # up to the next value of the name
@@ -145,9 +143,9 @@ def only_use(
     last = source.statement(later[0])
     if chain is None or last not in block or not all(source.inside(one, chain.node) for one in later):
         raise Refused(BY_HAND)
-    used = {one.value for one in source.nodes(cst.Name, within=chain.node)} - {target.value}
+    used = names_in(chain.node) - {target.value}
     between = block[block.index(own) + 1 : block.index(last)]
-    if any(one.value in used for part in between for one in source.nodes(cst.Name, within=part)):
+    if not all(used.isdisjoint(names_in(part)) for part in between):
         raise Refused(BY_HAND)
     if used & {one.value for one in source.nodes(cst.Name, within=own) if source.binds(one)}:
         raise Refused(BY_HAND)
@@ -236,14 +234,7 @@ def _with(source: Source, chain: Chain, given: cst.BaseExpression, name: str) ->
     """The selection, of ``given`` instead. Raises Refused where that would be computed more than once."""
     plain = isinstance(given, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
     code = source.code(given) if plain else f"({source.code(given)})"
-    again = [one for one in source.nodes(cst.Name, within=chain.node) if name and one.value == name]
-    again = [one for one in again if source.is_value(one)] or [chain.base]  # type: ignore[list-item]
+    again: list[cst.BaseExpression] = [*source.uses(name, chain.node)] or [chain.base]
     if len(again) > 1 and not isinstance(given, cst.Name):
         raise Refused(BY_HAND)
-    start, end = source.span(chain.node)
-    written = ""
-    for one in again:
-        first, last = source.span(one)
-        written += source.slice(start, first) + code
-        start = last
-    return written + source.slice(start, end)
+    return source.rewritten(chain.node, dict.fromkeys(again, code))

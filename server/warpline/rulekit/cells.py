@@ -10,7 +10,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.rounds import LEAST_ROUNDS
-from warpline.rulekit.terms import descend
+from warpline.rulekit.terms import descend, names_in
 from warpline.syntax.source import Source
 
 #: The layer that works on a whole sequence with the same weights, by the cell's operator.
@@ -40,15 +40,11 @@ def cells(context: Context) -> Iterator[Cells]:
         if count < LEAST_ROUNDS or len({op.name for op in calls}) != 1:
             continue
         source = context.source(cost.file)
-        statement = source.statement_at(cost.line)
-        loops = source.loops(statement) if statement is not None else []
-        if (
-            loops
-            and isinstance(loops[0], cst.For)
-            and isinstance(statement, cst.SimpleStatementLine)
-            and _fed_from_outside(loops[0], statement)
-        ):
-            yield Cells(source, loops[0], cost, LAYERS[calls[0].name], count)
+        statement, loop = source.statement_at(cost.line), next(iter(source.loops_at(cost.line)), None)
+        if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(loop, cst.For):
+            continue
+        if _fed_from_outside(loop, statement):
+            yield Cells(source, loop, cost, LAYERS[calls[0].name], count)
 
 
 def _fed_from_outside(loop: cst.For, statement: cst.SimpleStatementLine) -> bool:
@@ -78,4 +74,4 @@ def _targets(node: cst.Assign | cst.AugAssign | cst.For) -> list[cst.CSTNode]:
 
 
 def _names(node: cst.CSTNode) -> set[str]:
-    return {name.value for name in descend(node, cst.Name)} - {"torch"}
+    return names_in(node) - {"torch"}

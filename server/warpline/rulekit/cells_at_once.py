@@ -9,9 +9,10 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.cells import Cells
 from warpline.rulekit.context import Context
-from warpline.rulekit.terms import descend
+from warpline.rulekit.terms import names_in
+from warpline.rulekit.vectorised import list_above
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, called_name, is_method
+from warpline.syntax.source import Source, appended, called_name, is_method, only_target, plain_lines
 from warpline.wire.sites import Module, facts_of
 
 BY_HAND = (
@@ -69,9 +70,8 @@ def layer_at_once(context: Context, found: Cells) -> Fix:
 
 
 def _written(source: Source, loop: cst.For, by_hand: str) -> _Written:
-    body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
-    small = [one.body[0] for one in body if isinstance(one, cst.SimpleStatementLine) and len(one.body) == 1]
-    if len(small) != len(body) or loop.orelse is not None or not isinstance(loop.target, cst.Name):
+    small = plain_lines(loop.body)
+    if small is None or loop.orelse is not None or not isinstance(loop.target, cst.Name):
         raise Refused(by_hand)
     calls = [
         one
@@ -84,21 +84,18 @@ def _written(source: Source, loop: cst.For, by_hand: str) -> _Written:
     assert isinstance(call, cst.Call)
     at = small.index(step)
     states = _names(step.targets[0].target)
-    if any(arg.keyword is not None or arg.star for arg in call.args) or len(step.targets) != 1 or not states:
+    if any(arg.keyword is not None or arg.star for arg in call.args) or not only_target(step) or not states:
         raise Refused(by_hand)
     if states != _names(call.args[1].value):
         raise Refused("each time gets another state than the one before gave")
     piece = call.args[0].value
     for one in small[:at]:
-        own = one.targets[0].target if isinstance(one, cst.Assign) and len(one.targets) == 1 else None
-        if at != 1 or own is None or source.code(own) != source.code(piece):
+        own, name = only_target(one), source.code(piece)
+        if at != 1 or own is None or source.code(own) != name or len(source.uses(name, loop.body)) != 2:
             raise Refused(by_hand)
-        assert isinstance(one, cst.Assign)
-        if len([name for name in descend(loop.body, cst.Name) if name.value == source.code(piece)]) != 2:
-            raise Refused(by_hand)
-        piece = one.value
+        piece = cst.ensure_type(one, cst.Assign).value
     sequence, dim = _sequence(source, loop, piece, by_hand)
-    if set(states) & {name.value for name in descend(sequence, cst.Name)}:
+    if set(states) & names_in(sequence):
         raise Refused(by_hand)
     return _Written(call, states, sequence, dim, _kept(source, small[at + 1 :], states[0], by_hand))
 
@@ -113,13 +110,10 @@ def _kept(source: Source, rest: list[cst.BaseSmallStatement], state: str, by_han
     """The list that gets the state; "" where nothing does."""
     if not rest:
         return ""
-    call = rest[0].value if isinstance(rest[0], cst.Expr) and len(rest) == 1 else None
-    if not isinstance(call, cst.Call) or not is_method(call, "append") or len(call.args) != 1:
+    kept, value = (appended(rest[0]) if len(rest) == 1 else None) or (None, None)
+    if not isinstance(kept, cst.Name) or value is None or source.code(value) != state:
         raise Refused(by_hand)
-    assert isinstance(call.func, cst.Attribute)
-    if source.code(call.args[0].value) != state or not isinstance(call.func.value, cst.Name):
-        raise Refused(by_hand)
-    return call.func.value.value
+    return kept.value
 
 
 def _sequence(
@@ -183,12 +177,8 @@ def _is_read(source: Source, function: cst.FunctionDef, loop: cst.For, name: str
     """Whether a state may be read behind the loop, or when an outer one begins again."""
     again = len(source.loops_from(loop)) > 1
     return any(
-        one.value == name
-        and source.is_value(one)
-        and not source.binds(one)
-        and not source.inside(one, loop)
-        and (again or source.line(one) > source.line(loop))
-        for one in source.nodes(cst.Name, within=function)
+        not source.inside(one, loop) and (again or source.line(one) > source.line(loop))
+        for one in source.reads(name, function)
     )
 
 
@@ -197,18 +187,13 @@ def _unstack(
 ) -> None:
     """The layer's result in place of the stack of the states, and no list for them."""
     kept = written.kept
-    start: Statement | None = next(
-        (line for line in source.block(loop) if source.code(line).strip() == f"{kept} = []"), None
-    )
-    uses = [
-        one for one in source.nodes(cst.Name, within=function) if one.value == kept and source.is_value(one)
-    ]
+    start, uses = list_above(source, loop, kept), source.uses(kept, function)
     stacks = [
         call
         for call in source.nodes(cst.Call, within=function)
         if source.name(call.func) == "torch.stack" and call.args and source.code(call.args[0].value) == kept
     ]
-    if start is None or len(uses) != 3 or len(stacks) != 1:
+    if len(uses) != 3 or len(stacks) != 1:
         raise Refused("the states are used otherwise than stacked")
     given = source.argument(stacks[0], "dim", 1)
     dim = _DIMS.get(source.literal(given.value) if given is not None else 0)

@@ -115,12 +115,7 @@ def _fix(source: Source, place: tuple[str, int], choosing: set[tuple[str, int]])
     if direct or len(names) != 1:
         raise Refused("it is not made for `torch.where` on one line")
     ((name, (assign, number)),) = names.items()
-    function = source.enclosing(assign, cst.FunctionDef) or source.module
-    uses = [
-        one
-        for one in source.nodes(cst.Name, within=function)
-        if one.value == name and source.is_value(one) and not source.inside(one, assign)
-    ]
+    uses = [one for one in source.uses(name, source.scope(assign)) if not source.inside(one, assign)]
     given = [arg.value for arg in arguments]
     statement = source.statement(assign)
     if statement is None or not uses or any(not any(one is value for value in given) for one in uses):
@@ -137,12 +132,7 @@ def _names(
     """What plain assignments on the line make of one number, of the arguments that are names."""
     found = {}
     for name in (arg.value for arg in arguments if isinstance(arg.value, cst.Name)):
-        function = source.enclosing(name, cst.FunctionDef) or source.module
-        bound = [
-            one
-            for one in source.nodes(cst.Name, within=function)
-            if one.value == name.value and source.is_value(one) and source.binds(one)
-        ]
+        bound = [one for one in source.uses(name.value, source.scope(name)) if source.binds(one)]
         assign = source.enclosing(bound[0], cst.Assign) if len(bound) == 1 else None
         number = _number(source, assign.value) if assign is not None else None
         alone = assign is not None and len(assign.targets) == 1 and source.line(assign) == place[1]

@@ -64,6 +64,16 @@ class Context:
         """The costs of lines ``first`` to ``last`` of a file."""
         return [cost for cost in self.profile.lines if cost.file == file and first <= cost.line <= last]
 
+    def costs_of(self, source: Source, node: cst.CSTNode) -> list[LineCost]:
+        """The costs of the lines of a node."""
+        (first, _), (last, _) = source.span(node)
+        return self.costs_within(source.path, first, last)
+
+    @property
+    def torch_version(self) -> tuple[int, ...]:
+        """``(2, 7)``, of the run."""
+        return tuple(int(part) for part in re.findall(r"\d+", self.profile.manifest.torch_version)[:2])
+
     def sites(self, kind: str) -> list[Site]:
         """Where objects of ``kind`` were made (see :class:`warpline.wire.run.Site`)."""
         return [site for site in self.profile.facts.sites if site.kind == kind]

@@ -11,7 +11,6 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
-from warpline.rulekit.waiting import reads_of
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
 from warpline.wire.sites import Loader, Move, facts_of
@@ -154,7 +153,7 @@ def _given(context: Context, file: str, move: cst.Call) -> list[tuple[Source, cs
     function, cost = source.enclosing(move, cst.FunctionDef), context.cost(*source.place(move))
     own = function.params.star_kwarg if function is not None else None
     calls: list[tuple[Source, cst.Call, int | None]] = []
-    if function and own and cost and reads_of(source, own.name.value, function.body) == unpacked:
+    if function and own and cost and source.uses(own.name.value, function.body) == unpacked:
         lines = [(context.source(line.file), line.line) for line in callers(context, function_of(cost))]
         name = function.name.value
         calls += [(where, call, None) for where, line in lines for call in where.calls(line, name)]

@@ -82,10 +82,7 @@ def _reads_global(source: Source, function: cst.FunctionDef, name: str) -> bool:
         for one in source.nodes(cst.AssignTarget, within=function)
         if isinstance(one.target, cst.Name)
     }
-    read = [
-        one for one in source.nodes(cst.Name, within=function) if one.value == name and source.is_value(one)
-    ]
-    return bool(read) and name not in own
+    return name not in own and bool(source.uses(name, function))
 
 
 def _module_classes(context: Context) -> set[str]:

@@ -11,9 +11,9 @@ from warpline.model.report import Applicability, Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.extremes import chosen_there, compared
 from warpline.rulekit.meters import ARITHMETIC, is_formatted, made_once, meter_of, parameter_of, reads
-from warpline.rulekit.waiting import READS, USUAL, counter, read_call, reads_of
+from warpline.rulekit.waiting import READS, USUAL, counter, read_call
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, called_name, is_method
+from warpline.syntax.source import Source, Statement, appended, called_name, is_method
 
 #: Operators that bring a value to the host.
 READ_OPS = ("aten::item", "aten::_local_scalar_dense")
@@ -126,7 +126,7 @@ def _sum(
     operators = arithmetic(source, call, small.value)
     if not isinstance(target, cst.Name) or operators is None:
         raise Refused(_USED)
-    again = reads_of(source, target.value, small.value)
+    again = source.uses(target.value, small.value)
     if isinstance(small, cst.Assign):
         if not again or len(small.targets) != 1:
             raise Refused(_USED)
@@ -139,7 +139,7 @@ def _sum(
         operators += mixed
     divides = any(isinstance(one, cst.Divide) for one in operators)
     name, loop = target.value, _loop_of(source, small)
-    uses = reads_of(source, name, source.enclosing(small, cst.FunctionDef) or source.module)
+    uses = source.uses(name, source.scope(small))
     begins = [source.literal(source.given(one)) for one in uses if source.binds(one) and one is not target]
     real = float in map(type, begins)
     counts = _whole(source, call, cost)
@@ -215,12 +215,11 @@ def _metered(
 
 def _list(edits: Edits, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> tuple[str, Applicability]:
     source = edits.source
-    assert isinstance(outer, cst.Call) and isinstance(outer.func, cst.Attribute)
-    if not isinstance(outer.func.value, cst.Name) or len(outer.args) != 1 or outer.args[0].value is not call:
+    pieces, value = appended(outer) or (None, None)
+    if not isinstance(pieces, cst.Name) or value is not call:
         raise Refused(_USED)
-    name = outer.func.value.value
-    loop = _loop_of(source, outer)
-    if any(not source.inside(read, outer) for read in reads_of(source, name, loop)):
+    name, loop = pieces.value, _loop_of(source, outer)
+    if any(not source.inside(read, outer) for read in source.uses(name, loop)):
         raise Refused(f"`{name}` is also read inside the loop")
     # A copy: later steps may write into the same tensor, as the replay of a CUDA graph does.
     edits.replace(call, _receiver(source, call) + ".detach().clone()")
@@ -268,7 +267,7 @@ def _told(context: Context, source: Source, name: str, use: cst.CSTNode, cost: L
     """Where ``name``, which ``use`` adds to, is read inside the loop now and then. Raises Refused where it is
     read in each round, or given anything but a number."""
     loop, told = source.loops(use)[0], list[cst.Name]()
-    for node in reads_of(source, name, loop):
+    for node in source.uses(name, loop):
         if source.inside(node, use):
             continue
         if source.binds(node):
@@ -283,7 +282,7 @@ def _told(context: Context, source: Source, name: str, use: cst.CSTNode, cost: L
         if (
             function.name.value in called
             and not source.inside(loop, function)
-            and reads_of(source, name, function)
+            and source.uses(name, function)
         ):
             raise Refused(f"`{function.name.value}` has a `{name}` as well, and is called inside the loop")
     return told
@@ -317,8 +316,7 @@ def _read_outside(source: Source, name: str, loop: cst.For | cst.While) -> bool:
         return True
     if any(one.name.value == name for one in source.nodes(cst.NameItem, within=function)):
         return True  # global or nonlocal
-    uses = [one for one in reads_of(source, name, function) if not source.inside(one, loop)]
-    return any(not source.binds(one) for one in uses)
+    return not all(source.inside(one, loop) for one in source.reads(name, function))
 
 
 def _receiver(source: Source, call: cst.Call) -> str:

@@ -18,7 +18,8 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.foreach_record import ADVICE, Operation, alike, check_rounds
-from warpline.rulekit.terms import descend
+from warpline.rulekit.rounds import is_read_outside
+from warpline.rulekit.terms import descend, names_in
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, called_name
 from warpline.text.lines import lines_of
@@ -86,8 +87,7 @@ class Written:
 def over_lists(context: Context, source: Source, line: int) -> Fix:
     """One call for all tensors in place of each operation of the innermost loop at ``line``. Raises Refused
     where that might give other numbers, or is no arithmetic on lists."""
-    statement = source.statement_at(line)
-    loops = source.loops_from(statement) if statement is not None else []
+    loops = source.loops_at(line)
     if not loops or not isinstance(loops[0], cst.For):
         raise Refused(ADVICE)
     if not has_lists(context):
@@ -97,8 +97,7 @@ def over_lists(context: Context, source: Source, line: int) -> Fix:
 
 def has_lists(context: Context) -> bool:
     """Whether the run's version of torch has all operations for lists of tensors."""
-    version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
-    return version >= _FIRST_VERSION
+    return context.torch_version >= _FIRST_VERSION
 
 
 class Loop:
@@ -116,7 +115,7 @@ class Loop:
             or not isinstance(loop.body, cst.IndentedBlock)
         ):
             raise Refused(ADVICE)
-        self.names |= {name.value for name in descend(loop.target, cst.Name)}
+        self.names |= names_in(loop.target)
         if any(True for _ in descend(loop.target, cst.Attribute, cst.Subscript, cst.StarredElement)):
             raise Refused(ADVICE)
         statements = list(loop.body.body)
@@ -500,14 +499,7 @@ class Loop:
 
     def _read_after(self, name: str) -> bool:
         """Whether a name of the round's may be read where the loop has ended."""
-        scope = self.source.enclosing(self.loop, cst.FunctionDef) or self.source.module
-        return any(
-            one.value == name
-            and self.source.is_value(one)
-            and not self.source.inside(one, self.loop)
-            and not _binds(self.source, one, name)
-            for one in self.source.nodes(cst.Name, within=scope)
-        )
+        return is_read_outside(self.source, name, self.loop)
 
     # -- the edit -------------------------------------------------------------------------------
 
@@ -596,27 +588,6 @@ def _word(source: Source, node: cst.CSTNode) -> str:
         key = source.literal(index.value) if isinstance(index, cst.Index) else None
         return key if isinstance(key, str) and key.isidentifier() else _word(source, node.value)
     return node.value if isinstance(node, cst.Name) else "value"
-
-
-def _binds(source: Source, name: cst.Name, text: str) -> bool:
-    """Whether another loop, comprehension or function around a name gives it its value, or it gets one."""
-    above = source.parent(name)
-    if isinstance(above, (cst.AssignTarget, cst.Param)):
-        return True
-    for outer in source.ancestors(name):
-        targets: list[cst.CSTNode] = []
-        if isinstance(outer, (cst.For, cst.CompFor)):
-            targets = [outer.target]
-        elif isinstance(outer, (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)):
-            inner: cst.CompFor | None = outer.for_in
-            while inner is not None:
-                targets.append(inner.target)
-                inner = inner.inner_for_in
-        elif isinstance(outer, (cst.Lambda, cst.FunctionDef)):
-            targets = [outer.params]
-        if any(one.value == text for target in targets for one in descend(target, cst.Name)):
-            return True
-    return False
 
 
 def _leading(statement: cst.CSTNode) -> list[cst.EmptyLine]:

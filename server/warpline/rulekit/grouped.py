@@ -11,7 +11,7 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph, whole_graph
-from warpline.rulekit.rounds import Rounds
+from warpline.rulekit.rounds import Rounds, nodes_at
 from warpline.rulekit.vectorised import put_joined
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name, is_method
@@ -86,8 +86,7 @@ def _is_length(node: cst.BaseExpression) -> bool:
 def _dims(graph: Graph, source: Source, each: Groups) -> int:
     """The dimensions of the rows' tensor, where the look-ups of the recorded rounds have all of its rows
     once, and its numbers are added up in their own type. Raises Refused."""
-    (first, _), (last, _) = source.span(each.loop)
-    nodes = [node for line in range(first, last + 1) for node in graph.at((source.path, line))]
+    nodes = nodes_at(graph, source, each.loop)
     looked_up = [node for node in nodes if node.name == "index"]
     taken = Counter[int]()
     for node in looked_up:

@@ -8,7 +8,6 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.lasting import lasting
-from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement
 
@@ -55,12 +54,10 @@ def is_read(growth: Growth) -> bool:
     """Whether the loop needs the tensor before it is complete."""
     source = growth.source
     own = {growth.statement, _choice(growth)}
-    for name in descend(growth.loop, cst.Name):
-        if name.value != growth.name or not source.is_value(name):
-            continue
-        if not any(item is not None and source.inside(name, item) for item in own):
-            return True
-    return False
+    return not all(
+        any(item is not None and source.inside(name, item) for item in own)
+        for name in source.uses(growth.name, growth.loop)
+    )
 
 
 def _choice(growth: Growth) -> cst.If | None:

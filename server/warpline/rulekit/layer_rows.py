@@ -20,12 +20,8 @@ def is_before(source: Source, call: cst.Call, *names: str) -> bool:
     function, target = source.enclosing(call, cst.FunctionDef), assign.targets[0].target
     if function is None or not isinstance(target, cst.Name):
         return False
-    uses = [
-        name
-        for name in source.nodes(cst.Name, within=function)
-        if name.value == target.value and name is not target and source.is_value(name)
-    ]
-    stands = [one for one in uses if not _is_read(source, one)]
+    uses = source.uses(target.value, function)
+    stands = [one for one in uses if one is not target and not _is_read(source, one)]
     only = len(source.assigned(target.value, within=function)) == 1
     return only and bool(stands) and all(_is_followed(source, one, names) for one in stands)
 

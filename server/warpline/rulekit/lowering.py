@@ -30,9 +30,9 @@ from warpline.rulekit.graph.lowered import (
     is_wide,
 )
 from warpline.rulekit.own_kernels import is_own
-from warpline.rulekit.terms import descend
+from warpline.rulekit.terms import descend, names_in
 from warpline.syntax.edits import Refused
-from warpline.syntax.source import Source, Statement, is_method
+from warpline.syntax.source import Source, Statement, is_method, methods
 from warpline.text.lines import lines_of
 from warpline.wire.dataflow import OPTIMIZER
 
@@ -60,8 +60,7 @@ class Lowering:
         """The lines of the statements, and all lines that they call."""
         found: dict[tuple[str, int], LineCost] = {}
         for statement in self._statements:
-            (first, _), (last, _) = self._source.span(statement)
-            for cost in self._context.costs_within(self._source.path, first, last):
+            for cost in self._context.costs_of(self._source, statement):
                 found |= {one.place: one for one in below(self._context, cost)}
         return list(found.values())
 
@@ -191,10 +190,9 @@ class Lowering:
         """An autograd function that multiplies. Its backward pass runs outside of autocast, with what its
         forward pass has saved: 16 bits and float32, unless it says ``custom_fwd``."""
         for owner, source, forward in self._functions():
-            if any(source.is_named(_decorator(one), "custom_fwd") for one in forward.decorators):
+            if source.decorated(forward, "custom_fwd"):
                 continue
-            first, last = source.span(owner)
-            own = self._context.costs_within(source.path, first[0], last[0])
+            own = self._context.costs_of(source, owner)
             names = _called(op for cost in own for op in cost.ops)
             if names & PRODUCTS or {name.rstrip("_") for name in names} & ALIKE:
                 return (
@@ -209,11 +207,10 @@ class Lowering:
             for owner in source.nodes(cst.ClassDef):
                 if not any(source.is_named(base.value, "Function") for base in owner.bases):
                     continue
-                for one in source.nodes(cst.FunctionDef, within=owner):
-                    first, last = source.span(one)
-                    lines = range(first[0], last[0] + 1)
-                    if one.name.value == "forward" and any((source.path, at) in self.places for at in lines):
-                        yield owner, source, one
+                forward = methods(owner).get("forward")
+                (first, _), (last, _) = source.span(forward or owner)
+                if forward and any((source.path, at) in self.places for at in range(first, last + 1)):
+                    yield owner, source, forward
 
     def _own_kernel(self) -> str:
         for cost in self.costs:
@@ -229,8 +226,7 @@ class Lowering:
         if self._half != "bfloat16" or not self._statements:
             return ""
         source, first = self._source, self._source.line(self._statements[0])
-        around = source.enclosing(self._statements[0], cst.FunctionDef) or source.module
-        for call in source.nodes(cst.Call, within=around):
+        for call in source.nodes(cst.Call, within=source.scope(self._statements[0])):
             if not is_method(call, "numpy") or source.line(call) < first:
                 continue
             root, methods = _chain(call)
@@ -246,10 +242,7 @@ class Lowering:
         if here:
             return any(value in lowered.short for value in here[-1].outputs)
         for statement in self._statements:  # it does not run in each step
-            assigned = {
-                name.value for one in descend(statement, cst.AssignTarget) for name in descend(one, cst.Name)
-            }
-            if root in assigned:
+            if any(root in names_in(one) for one in descend(statement, cst.AssignTarget)):
                 own = Lowering(self._context, self._source, [statement], self._half).inside
                 return bool(lowered.leaving(own, unread=True))
         return False
@@ -277,10 +270,6 @@ class LoweringEverywhere(Lowering):
 
 def _called(ops: Iterable[Op]) -> frozenset[str]:
     return frozenset(op.name[6:] for op in ops if op.name.startswith("aten::"))
-
-
-def _decorator(node: cst.Decorator) -> cst.BaseExpression:
-    return node.decorator.func if isinstance(node.decorator, cst.Call) else node.decorator
 
 
 def _chain(call: cst.Call) -> tuple[str, frozenset[str]]:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, is_method, methods, only_target
 from warpline.text.lines import line_at
 
 ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
@@ -43,7 +43,7 @@ class Meter:
     @property
     def methods(self) -> dict[str, cst.FunctionDef]:
         """Its methods by name."""
-        return _methods(self.owner)
+        return methods(self.owner)
 
     def is_property(self, name: str) -> bool:
         """Whether ``name`` is read without being called."""
@@ -58,10 +58,6 @@ class Read:
     bare: bool
 
 
-def _methods(owner: cst.ClassDef) -> dict[str, cst.FunctionDef]:
-    return {one.name.value: one for one in owner.body.body if isinstance(one, cst.FunctionDef)}
-
-
 def made_once(
     context: Context, source: Source, name: cst.Name
 ) -> tuple[cst.CSTNode, Source, cst.ClassDef] | None:
@@ -69,11 +65,7 @@ def made_once(
     an object of; None where it may be anything else."""
     scopes = [one for one in source.ancestors(name) if isinstance(one, (cst.FunctionDef, cst.Module))]
     for scope in scopes:
-        bound = [
-            one
-            for one in source.nodes(cst.Name, within=scope)
-            if one.value == name.value and source.is_value(one) and source.binds(one)
-        ]
+        bound = [one for one in source.uses(name.value, scope) if source.binds(one)]
         if not bound:
             continue
         found = {_class(context, source, source.given(one)) for one in bound}
@@ -187,9 +179,8 @@ def _self(function: cst.FunctionDef) -> str:
 def _atoms(meter: Meter, function: cst.FunctionDef, local: set[str]) -> Iterator[cst.BaseExpression]:
     """The smallest expressions in ``function`` that are made of the value."""
     source, me = meter.source, _self(function)
-    for name in source.nodes(cst.Name, within=function):
-        if name.value in local and source.is_value(name) and not source.binds(name):
-            yield name
+    for name in [*local]:  # it grows meanwhile
+        yield from source.reads(name, function)
     for node in source.nodes(cst.Attribute, within=function):
         if isinstance(node.value, cst.Name) and node.value.value == me and not source.binds(node):
             member, above = node.attr.value, source.parent(node)
@@ -286,9 +277,7 @@ def reads(
 ) -> Iterator[Read]:
     """Where the meter ``name`` is read in its ``scope``. Raises Refused where it is handed on to anything
     that might tell a tensor from a number."""
-    for use in source.nodes(cst.Name, within=scope):
-        if use.value != name.value or not source.is_value(use) or source.binds(use):
-            continue
+    for use in source.reads(name.value, scope):
         above = source.parent(use)
         handed = Refused(f"`{line_at(source.code(source.statement(use) or use), 1)}` may need its values")
         if isinstance(above, cst.Attribute):
@@ -331,21 +320,18 @@ def _listed(context: Context, source: Source, use: cst.Name, meter: Meter, hande
     above = source.parent(use)
     arg = source.parent(row) if isinstance(above, cst.Element) and (row := source.parent(above)) else above
     call = source.parent(arg) if isinstance(arg, cst.Arg) else None
-    assign = source.parent(call) if isinstance(call, cst.Call) else None
-    board = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
+    board = only_target(source.parent(call)) if isinstance(call, cst.Call) else None
     if not isinstance(board, cst.Name) or not isinstance(call, cst.Call) or not isinstance(arg, cst.Arg):
         raise handed
     made = made_once(context, source, board)
     if made is None:
         raise handed
     scope, where, owner = made
-    make = _methods(owner).get("__init__")
+    make = methods(owner).get("__init__")
     given = parameter_of(make, arg, call) if make is not None else None
     if make is None or given is None or not _only_shows(context, where, owner, make, given, meter):
         raise handed
-    for other in source.nodes(cst.Name, within=scope):
-        if other.value != board.value or not source.is_value(other) or source.binds(other):
-            continue
+    for other in source.reads(board.value, scope):
         access = source.parent(other)
         shown = source.parent(access) if isinstance(access, cst.Attribute) else None
         if not isinstance(shown, cst.Call) or shown.func is not access:
@@ -357,13 +343,8 @@ def _only_shows(
     context: Context, source: Source, owner: cst.ClassDef, make: cst.FunctionDef, given: str, meter: Meter
 ) -> bool:
     """Whether the class keeps the list ``given`` in an attribute, and only has its meters shown."""
-    uses = [
-        one
-        for one in source.nodes(cst.Name, within=make.body)
-        if one.value == given and source.is_value(one) and not source.binds(one)
-    ]
-    assign = source.parent(uses[0]) if len(uses) == 1 else None
-    target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
+    reads = source.reads(given, make.body)
+    target = only_target(source.parent(reads[0])) if len(reads) == 1 else None
     if not isinstance(target, cst.Attribute) or source.code(target.value) != _self(make):
         return False
     for other in context.sources():
@@ -376,9 +357,7 @@ def _only_shows(
             body = loop if isinstance(loop, cst.For) else other.parent(loop)
             if loop.iter is not node or not isinstance(loop.target, cst.Name) or body is None:
                 return False
-            named = other.nodes(cst.Name, within=body)
-            each = [one for one in named if one.value == loop.target.value and other.is_value(one)]
-            if not all(other.binds(one) or _is_shown(other, one, meter) for one in each):
+            if not all(_is_shown(other, one, meter) for one in other.reads(loop.target.value, body)):
                 return False
     return True
 

@@ -7,8 +7,7 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import whole_graph
-from warpline.rulekit.rounds import Rounds
-from warpline.rulekit.terms import descend
+from warpline.rulekit.rounds import Rounds, nodes_at
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
 
@@ -26,11 +25,7 @@ def numbers_at_once(context: Context, found: Rounds) -> Fix:
     target, tensor = _over(source, head.target, head.iter)
     _refuse_other_pieces(context, found)
     body = loop.body if isinstance(loop, cst.For) else loop
-    uses = [
-        one
-        for one in source.nodes(cst.Name, within=body)
-        if one.value == target.value and source.is_value(one) and one is not target
-    ]
+    uses = [one for one in source.uses(target.value, body) if one is not target]
     edits = Edits(source)
     for one in uses:
         above = source.parent(one)
@@ -39,13 +34,9 @@ def numbers_at_once(context: Context, found: Rounds) -> Fix:
             edits.replace(call, one)
         elif not (isinstance(above, cst.Arg) and _converts(source, call)):
             raise Refused("an iteration does more than read a number")
-    function = source.enclosing(loop, cst.FunctionDef) or source.module
-    outside = [
-        one
-        for one in descend(function, cst.Name)
-        if one.value == target.value and source.is_value(one) and not source.inside(one, loop)
-    ]
-    if not uses or (outside and isinstance(loop, cst.For)):
+    function = source.scope(loop)
+    inside = all(source.inside(one, loop) for one in source.uses(target.value, function))
+    if not uses or (isinstance(loop, cst.For) and not inside):
         raise Refused("an iteration does more than read a number")
     code = source.code(tensor)
     numbers = f"{code}.tolist()"
@@ -80,9 +71,7 @@ def _converts(source: Source, call: cst.CSTNode | None) -> bool:
 def _refuse_other_pieces(context: Context, found: Rounds) -> None:
     """Raises Refused unless the loop's lines take tensors apart into single numbers."""
     graph = whole_graph(context.profile.facts.dataflow)
-    start, end = found.source.span(found.loop)
-    places = [(found.source.path, line) for line in range(start[0], end[0] + 1)]
-    nodes = [node for place in places for node in graph.at(place)] if graph is not None else []
+    nodes = nodes_at(graph, found.source, found.loop) if graph is not None else []
     apart = [node for node in nodes if node.name == "unbind"]
     if graph is None or not apart or any(len(graph.shape(node.inputs[0])) != 1 for node in apart):
         raise Refused("the record does not show that it takes numbers of one tensor")
@@ -92,10 +81,6 @@ def _always_a_tensor(source: Source, tensor: cst.BaseExpression, function: cst.C
     """Whether ``tensor`` is a name that its function assigns once, from a call of torch."""
     if not isinstance(tensor, cst.Name):
         return False
-    bound = [
-        one
-        for one in source.nodes(cst.Name, within=function)
-        if one.value == tensor.value and source.binds(one)
-    ]
+    bound = [one for one in source.uses(tensor.value, function) if source.binds(one)]
     made = source.given(bound[0]) if len(bound) == 1 else None
     return isinstance(made, cst.Call) and source.name(made.func).startswith("torch.")

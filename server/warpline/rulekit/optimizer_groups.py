@@ -11,7 +11,7 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused, free_name
-from warpline.syntax.source import Source, Statement, is_method
+from warpline.syntax.source import Source, Statement, appended, is_method, only_target
 from warpline.text.lines import lines_of
 
 #: What tells one group from another by its number, or may.
@@ -36,7 +36,7 @@ def same_settings_together(context: Context, place: tuple[str, int]) -> Fix:
         raise Refused(_BY_HAND)
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
     call = small.value if isinstance(small, cst.Expr) else None
-    loops = source.loops(statement)
+    loops, added = source.loops(statement), appended(small)
     edits = Edits(source)
     if loops and isinstance(call, cst.Yield) and isinstance(call.value, cst.BaseExpression):
         groups = free_name(source, "groups", "settled", "sorted_groups")
@@ -45,8 +45,8 @@ def same_settings_together(context: Context, place: tuple[str, int]) -> Fix:
         edits.insert_after(loops[-1], f"yield from {groups}")
         code = _lists(source, call.value, call.value)
         edits.replace_statement(statement, _merged(source, groups, code))
-    elif loops and isinstance(call, cst.Call) and is_method(call, "append") and len(call.args) == 1:
-        held, made = call.func.value if isinstance(call.func, cst.Attribute) else None, call.args[0].value
+    elif loops and added is not None:
+        held, made = added
         if not isinstance(held, cst.Name):
             raise Refused(_BY_HAND)
         _only_filled(context, source, held, loops[-1])
@@ -119,9 +119,7 @@ def _lists(source: Source, outer: cst.BaseExpression, group: cst.BaseExpression)
         raise Refused(_BY_HAND)
     if any("\n" in source.code(one) for one in source.nodes(cst.SimpleString, within=outer)):
         raise Refused(_BY_HAND)  # a text of several lines would be moved
-    (start, end), (first, last) = source.span(outer), source.span(value)
-    code = source.code(value)
-    code = source.slice(start, first) + (f"[{code}]" if bare else code) + source.slice(last, end)
+    code = source.rewritten(outer, {value: f"[{source.code(value)}]"} if bare else {})
     # The code gets the indentation of the statement.
     indentation = source.indentation(source.line(source.statement(outer) or outer))
     return "\n".join(line.removeprefix(indentation) for line in lines_of(code))
@@ -179,7 +177,7 @@ def _only_passed_on(context: Context, source: Source, node: cst.CSTNode, depth: 
     if isinstance(above, cst.Return) and function is not None and depth:
         _only_called(context, source, function, depth - 1)
         return
-    target = above.targets[0].target if isinstance(above, cst.Assign) and len(above.targets) == 1 else None
+    target = only_target(above)
     if isinstance(target, cst.Name) and depth:
         others = _same(source, target)
         if len(others) != 1:
@@ -206,9 +204,7 @@ def _only_called(context: Context, source: Source, function: cst.FunctionDef, de
 
 def _same(source: Source, name: cst.Name) -> list[cst.Name]:
     """Where else the function, or the file, has the name of a value."""
-    scope = source.enclosing(name, cst.FunctionDef) or source.module
-    found = source.nodes(cst.Name, within=scope)
-    return [one for one in found if one.value == name.value and one is not name and source.is_value(one)]
+    return [one for one in source.uses(name.value, source.scope(name)) if one is not name]
 
 
 def _makes_optimizer(context: Context, source: Source, call: cst.CSTNode | None) -> bool:

@@ -7,7 +7,6 @@ shares of both averages, what is added to the root, and the step's number, which
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -18,6 +17,7 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph, Node, graph_around
 from warpline.rulekit.graph.evaluate import Evaluation, leaves
+from warpline.rulekit.rounds import nodes_at
 from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
@@ -56,13 +56,12 @@ def fused_adam(context: Context, cost: LineCost) -> Fix:
     """Make torch's fused Adam where the optimizer is made whose update a line writes out. Raises Refused."""
     source, step = context.source(cost.file), function_at(context.source(cost.file), cost.line)
     owner = source.enclosing(step, cst.ClassDef) if step is not None else None
-    version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
-    if step is None or owner is None or step.name.value != "step" or version < _FIRST_VERSION:
+    old = context.torch_version < _FIRST_VERSION
+    if step is None or owner is None or step.name.value != "step" or old:
         raise Refused(ADVICE)
     (made_in, call), init = _only_call(context, source, owner), _initial(source, owner)
     settings = _settings(made_in, source, init, call)
-    (first, _), (last, _) = source.span(step)
-    numbers = _recorded(context, [(source.path, line) for line in range(first, last + 1)])
+    numbers = _recorded(context, source, step)
     for name, (where, value) in settings.items():
         written, found = where.literal(value), getattr(numbers, name)
         if written is NOT_LITERAL:
@@ -151,13 +150,13 @@ def _settings(
 # -- the recorded step --------------------------------------------------------------------------
 
 
-def _recorded(context: Context, places: list[tuple[str, int]]) -> _Numbers:
-    """The numbers of the update that these lines made of a parameter. Raises Refused where it is none of
+def _recorded(context: Context, source: Source, step: cst.FunctionDef) -> _Numbers:
+    """The numbers of the update that ``step`` made of a parameter. Raises Refused where it is none of
     Adam's."""
     graph = graph_around(context.profile.facts.dataflow)
     if graph is None:
         raise Refused(ADVICE)
-    nodes = [node for place in places for node in graph.at(place)]
+    nodes = nodes_at(graph, source, step)
     updates = [
         node
         for node in nodes

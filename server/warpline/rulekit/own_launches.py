@@ -11,7 +11,7 @@ from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
 from warpline.rulekit.counted import changing_number
 from warpline.rulekit.kernels import COMPILED
-from warpline.rulekit.terms.evaluate import descend
+from warpline.rulekit.terms import descend, function_at, names_in
 from warpline.rulekit.training import TrainingStep
 from warpline.rulekit.triton import definition
 from warpline.syntax.source import Source
@@ -78,12 +78,7 @@ def model_uncompilable(context: Context, step: TrainingStep | None) -> str | Non
     """The same of what the forward pass of a step calls; None where there is no step."""
     if step is None:
         return None
-    spans = [step.source.span(statement) for statement in step.forward]
-    called = [
-        cost
-        for (first, _), (last, _) in spans
-        for cost in context.costs_within(step.source.path, first, last)
-    ]
+    called = [cost for statement in step.forward for cost in context.costs_of(step.source, statement)]
     inside = [line for cost in called for line in below(context, cost)]
     own = {cost.place for cost in called}  # which the loop runs, not the model
     counts = _counts(context, [line for line in inside if line.place not in own])
@@ -99,13 +94,7 @@ def _without_operator(cost: LineCost) -> bool:
 
 def _is_operator(source: Source, line: int) -> bool:
     """Whether the line is in a function that is registered as an operator, into which nothing looks."""
-    statement = source.statement_at(line)
-    function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
-    made = [item.decorator for item in function.decorators] if function is not None else []
-    return any(
-        source.is_named(one.func if isinstance(one, cst.Call) else one, "torch.library.custom_op")
-        for one in made
-    )
+    return source.decorated(function_at(source, line), "torch.library.custom_op")
 
 
 def _with_float(context: Context, site: Site) -> bool:
@@ -128,9 +117,9 @@ def _in_addresses(source: Source, function: cst.FunctionDef) -> set[str]:
     for call in descend(function, cst.Call):
         name = source.name(call.func).rpartition(".")[2]
         if call.args and (name in _ACCESS or name.startswith("atomic_")):
-            found |= _names(call.args[0].value)
+            found |= names_in(call.args[0].value)
     assigned = [
-        (_names(target.target), _names(node.value))
+        (names_in(target.target), names_in(node.value))
         for node in descend(function, cst.Assign)
         for target in node.targets
     ]
@@ -139,7 +128,3 @@ def _in_addresses(source: Source, function: cst.FunctionDef) -> set[str]:
         before = len(found)
         found |= {name for targets, value in assigned if targets & found for name in value}
     return found
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    return {name.value for name in descend(node, cst.Name)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.waiting import reads_of
 from warpline.syntax.source import Source
 from warpline.wire.births import Holder
 
@@ -22,16 +21,11 @@ def passed_on(context: Context, holder: Holder) -> tuple[Source, cst.Name] | Non
     source = context.source(holder.file)
     if holder.kind != "variable" or not holder.name:
         return None
-    reads = [one for one in reads_of(source, holder.name, source.module) if not _is_target(source, one)]
+    reads = source.reads(holder.name, source.module)
     given = [one for one in reads if _is_passed_on(source, one)]
     others = [one for one in reads if one not in given]
     single = len(given) == 1 and others and all(draws(source, one) for one in others)
     return (source, given[0]) if single else None
-
-
-def _is_target(source: Source, node: cst.CSTNode) -> bool:
-    parent = source.parent(node)
-    return isinstance(parent, (cst.AssignTarget, cst.AnnAssign)) and parent.target is node
 
 
 def _is_passed_on(source: Source, read: cst.Name) -> bool:

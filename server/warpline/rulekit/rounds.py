@@ -13,7 +13,7 @@ from warpline.rulekit.calling import below, callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph, Node, whole_graph
 from warpline.rulekit.graph.repeated import repeated
-from warpline.rulekit.terms import descend, function_at
+from warpline.rulekit.terms import descend, function_at, names_in
 from warpline.rulekit.windows import windows
 from warpline.syntax.source import Source, is_method
 from warpline.wire.dataflow import MOST_IN_LIST
@@ -79,12 +79,7 @@ def rounds(context: Context) -> Iterator[Rounds]:
             continue
         taken = 0.0 if isinstance(loop, Statement) else taken
         seen.add(id(loop))
-        start, end = source.span(loop)
-        costs = [
-            one
-            for one in context.costs_within(cost.file, start[0], end[0])
-            if _around(source, one.line) is loop
-        ]
+        costs = [one for one in context.costs_of(source, loop) if _around(source, one.line) is loop]
         given = [one for one in costs if _hands_over(source, loop, one.line)]
         called = dict.fromkeys(line for one in given for line in _called(context, one))
         if _takes_one_each(costs, recorded) and _keeps_names_only(loop):
@@ -154,7 +149,7 @@ def does_more(function: cst.FunctionDef) -> bool:
 
 def _hands_over(source: Source, loop: Loop, line: int) -> bool:
     """Whether a call on the line is given something of this round."""
-    names = _names(_target(loop))
+    names = names_in(_target(loop))
     return any(
         name.value in names
         for call in source.calls(line)
@@ -229,6 +224,12 @@ def _taken(context: Context, place: tuple[str, int]) -> float:
     return float(min(more, default=found) if found == MOST_IN_LIST else found)
 
 
+def nodes_at(graph: Graph, source: Source, node: cst.CSTNode) -> list[Node]:
+    """The recorded operators of the lines of a node."""
+    (first, _), (last, _) = source.span(node)
+    return [one for line in range(first, last + 1) for one in graph.at((source.path, line))]
+
+
 def dim_of(graph: Graph, node: Node) -> int:
     """The dimension along which a ``select`` or an ``unbind`` takes entries."""
     dim = node.argument(1, "dim", 0)
@@ -247,9 +248,7 @@ def _around(source: Source, line: int) -> Loop | None:
     inner += [call for call in source.at(line, cst.Call) if source.name(call.func) == "map" and call.args]
     if inner:
         return min(inner, key=lambda node: _lines(source, node))
-    statement = source.statement_at(line)
-    around = source.loops_from(statement) if statement is not None else []
-    return around[0] if around else None
+    return next(iter(source.loops_at(line)), None)
 
 
 def _lines(source: Source, node: cst.CSTNode) -> int:
@@ -279,11 +278,11 @@ def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:
 
 def _indexed(source: Source, loop: Loop, costs: list[LineCost], recorded: Often) -> float:
     """Rounds of a loop that indexes by its own variable."""
-    names = _names(_target(loop))
+    names = names_in(_target(loop))
     lines = {
         source.line(node)
         for node in descend(_body(loop), cst.Subscript)
-        if any(_names(part) & names for part in node.slice)
+        if any(names_in(part) & names for part in node.slice)
     }
     return max(
         (
@@ -318,7 +317,7 @@ def _trains(source: Source, loop: Loop) -> bool:
 def _recurrent(loop: Loop) -> bool:
     """Whether a round hands what the one before gave, or changed, to a call (``h = cell(x[i], h)``): no whole
     tensor can take the place of such rounds. Its number (``out[i] = f(x[i])``) is nothing that it gave."""
-    own = {"self", *_names(_target(loop))}
+    own = {"self", *names_in(_target(loop))}
     for node in descend(_body(loop), cst.Assign, cst.AugAssign, cst.Call):
         changed: list[cst.CSTNode] = []
         calls: list[cst.Call] = [node] if isinstance(node, cst.Call) else [*descend(node.value, cst.Call)]
@@ -328,8 +327,8 @@ def _recurrent(loop: Loop) -> bool:
             changed = [node.target]
         elif isinstance(node.func, cst.Attribute) and node.func.attr.value.endswith("_"):
             changed = [node.func.value]
-        targets = {name for one in changed for name in _names(_changed(one))} - own
-        if targets & {name for call in calls for arg in call.args for name in _names(arg)}:
+        targets = {name for one in changed for name in names_in(_changed(one))} - own
+        if targets & {name for call in calls for arg in call.args for name in names_in(arg)}:
             return True
     return False
 
@@ -339,5 +338,21 @@ def _changed(target: cst.CSTNode) -> cst.CSTNode:
     return _changed(target.value) if isinstance(target, cst.Subscript) else target
 
 
-def _names(node: cst.CSTNode) -> set[str]:
-    return {name.value for name in descend(node, cst.Name)}
+def is_read_outside(source: Source, name: str, loop: cst.For) -> bool:
+    """Whether the value that a loop leaves ``name`` with may be read."""
+    reads = source.reads(name, source.scope(loop))
+    return any(not source.inside(one, loop) and not _has_own(source, one) for one in reads)
+
+
+def _has_own(source: Source, name: cst.Name) -> bool:
+    """Whether a loop, a comprehension or a function around a name gives it a value of its own."""
+    for outer in source.ancestors(name):
+        heads = [outer.target] if isinstance(outer, (cst.For, cst.CompFor)) else []
+        inner: cst.CompFor | None = getattr(outer, "for_in", None)
+        while inner is not None:
+            heads.append(inner.target)
+            inner = inner.inner_for_in
+        given = [*heads, outer.params] if isinstance(outer, (cst.Lambda, cst.FunctionDef)) else heads
+        if any(name.value in names_in(one) for one in given):
+            return True
+    return False

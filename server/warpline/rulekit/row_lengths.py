@@ -15,8 +15,9 @@ from warpline.rulekit.graph import Graph, Node
 from warpline.rulekit.graph.attention import PRODUCTS
 from warpline.rulekit.origins import passing
 from warpline.rulekit.padding import assigned, is_fixed, sizes_of, telling
+from warpline.rulekit.terms import function_at, names_in
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, called_name
+from warpline.syntax.source import Source, Statement, called_name, only_target
 from warpline.wire.dataflow import Padding
 
 TITLE = "Pad each batch to its longest row"
@@ -57,8 +58,7 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     where it does not put rows at the beginning of them, something else counts on the length, or nothing is
     seen that leaves padding out of what is computed."""
     source = context.source(place[0])
-    statement = source.statement_at(place[1])
-    function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
+    function = function_at(source, place[1])
     if function is None or not _hides_padding(context, graph, found):
         raise Refused(BY_HAND)
     told = _told(context, source, place[1], found.columns)
@@ -77,8 +77,7 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     row = _only_row([row for size in sizes for row in _rows(source, function, size)], written, limit)
     edits = Edits(source)
     used = [one for one in map(source.statement, given or sizes) if one is not None]
-    names = source.nodes(cst.Name, within=function)
-    taken = any(one.value == "longest" and source.is_value(one) for one in names)
+    taken = source.uses("longest", function)
     made = source.assigned(row.rows, within=function)
     if not used or (taken and not given) or any(source.line(one) >= source.line(used[0]) for one in made):
         raise Refused(BY_HAND)
@@ -152,14 +151,12 @@ def _before(source: Source, calls: list[cst.Call], names: list[str]) -> Statemen
     """The statement of the first call, where the rows of all have their ``names``. Raises Refused."""
     statements = [source.statement(call) for call in calls]
     first, block = statements[0], source.block(calls[0])
-    within = source.enclosing(calls[0], cst.FunctionDef)
-    used: list[cst.Name | cst.Attribute] = [*source.nodes(cst.Name, within=within)]
-    used += source.nodes(cst.Attribute, within=within)
-    bound = [one for one in used if source.binds(one) and source.code(one) in names]
+    within = source.scope(calls[0])
+    bound = [one for name in names for one in source.bindings(name, within)]
     if (
         first is None
         or any(one not in block for one in statements)
-        or any(source.code(one) == "longest" for one in used)
+        or "longest" in names_in(within)
         or any(source.line(one) >= source.line(first) for one in bound)
     ):
         raise Refused(BY_HAND)
@@ -255,8 +252,7 @@ def _is_cut(context: Context, place: tuple[str, int] | None, columns: int) -> bo
     function = source.enclosing(here, cst.FunctionDef) if here is not None else None
     if here is None or function is None:
         return False
-    names = {one.value for one in source.nodes(cst.Name, within=here)}
-    parts = [here, *(value for name in names for value in source.assigned(name, within=function))]
+    parts = [here, *(value for name in names_in(here) for value in source.assigned(name, within=function))]
     ends = [one.upper for part in parts for one in source.nodes(cst.Slice, within=part)]
     sizes = [one for one in ends if one is not None]
     return bool(sizes) and not any(is_fixed(context, source, function, one, columns) for one in sizes)
@@ -313,7 +309,7 @@ def _rows(source: Source, function: cst.FunctionDef, size: cst.BaseExpression) -
         yield _Rows(_over(source, function, around.for_in, ""), length, cut=False)
         return
     assign = source.enclosing(size, cst.Assign)
-    target = assign.targets[0].target if assign is not None and len(assign.targets) == 1 else None
+    target = only_target(assign)
     filled = target.value if isinstance(target, cst.Name) else ""
     stores = [
         (one, target)
@@ -359,7 +355,7 @@ def _stored(
     given = source.assigned(upper.value, within=body) if isinstance(upper, cst.Name) else []
     upper = given[0] if len(given) == 1 else upper
     bound = {one.value for one in source.nodes(cst.Name, within=body) if source.binds(one)}
-    if bound & {one.value for one in source.nodes(cst.Name, within=upper)}:
+    if bound & names_in(upper):
         raise Refused(BY_HAND)
     sliced = isinstance(store.value, cst.Subscript) and isinstance(store.value.slice[-1].slice, cst.Slice)
     whole = isinstance(store.value, (cst.Name, cst.Call, cst.Attribute, cst.Subscript)) and not sliced

@@ -11,9 +11,9 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph
 from warpline.rulekit.graph.sorts import PartlyRead
-from warpline.rulekit.terms import descend
+from warpline.rulekit.terms import descend, names_in
 from warpline.syntax.edits import Edits, Refused, free_name
-from warpline.syntax.source import NOT_LITERAL, Source, called_name
+from warpline.syntax.source import NOT_LITERAL, Source, called_name, only_target
 from warpline.text.lines import lines_of
 
 _SORTS = ("sort", "argsort", "msort")
@@ -158,23 +158,17 @@ class _Sort:
         above = source.parent(node)
         if isinstance(above, cst.Return):
             return self._of_caller(context, above)
-        if not isinstance(above, cst.Assign) or len(above.targets) != 1:
+        target = only_target(above)
+        if above is None or target is None:
             raise Refused(self.by_hand)
-        target = above.targets[0].target
         names = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else [target]
         function = source.enclosing(above, cst.FunctionDef)
         if function is None or not all(isinstance(name, cst.Name) for name in names):
             raise Refused(self.by_hand)
         found: list[_Slice] = []
         for name in names:
-            loads = [
-                one
-                for one in source.nodes(cst.Name, within=function)
-                if isinstance(name, cst.Name)
-                and one is not name
-                and one.value == name.value
-                and source.is_value(one)
-            ]
+            uses = source.uses(name.value, function) if isinstance(name, cst.Name) else []
+            loads = [one for one in uses if one is not name]
             for load in loads:
                 one = self._slice(self._result(load) if len(names) == 1 else load)
                 back = source.parent(self._result(load) if len(names) == 1 else load)
@@ -316,8 +310,7 @@ def _path(node: cst.CSTNode) -> bool:
 
 def _known(source: Source, count: cst.CSTNode, function: cst.FunctionDef, sort: cst.CSTNode) -> bool:
     """Whether a number that is read after the sort was the same before it."""
-    names: Iterator[cst.Name] = descend(count, cst.Name)
-    wanted = {one.value for one in names}
+    wanted = names_in(count)
     for node in source.nodes(cst.Name, within=function):
         if node.value not in wanted or not _stored(source, node):
             continue
@@ -331,15 +324,7 @@ def _known(source: Source, count: cst.CSTNode, function: cst.FunctionDef, sort: 
 
 def _stored(source: Source, name: cst.Name) -> bool:
     """Whether the name, or the attribute of it, is given a value there."""
-    node: cst.CSTNode = name
-    for above in source.ancestors(name):
-        if isinstance(above, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
-            return getattr(above, "target", None) is node
-        if isinstance(above, (cst.For, cst.CompFor)):
-            return above.target is node
-        if isinstance(above, (cst.AsName, cst.Global, cst.Nonlocal, cst.Del)):
-            return True
-        if not isinstance(above, (cst.Attribute, cst.Tuple, cst.List, cst.Element, cst.StarredElement)):
-            return False
+    node: cst.Name | cst.Attribute = name
+    while isinstance(above := source.parent(node), cst.Attribute):
         node = above
-    return False
+    return source.binds(node) and not isinstance(source.parent(node), cst.Param)

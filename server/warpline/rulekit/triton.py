@@ -83,7 +83,7 @@ def definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | 
         wanted = [found for found in _functions(text) if name == found or name.startswith(f"{found}_0d")]
         source = context.source(file if wanted else "")
         for function in source.nodes(cst.FunctionDef):
-            if function.name.value in wanted and _is_jit(source, function):
+            if function.name.value in wanted and source.decorated(function, "triton.jit"):
                 return source, function
     return None
 
@@ -91,14 +91,6 @@ def definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | 
 @lru_cache(maxsize=64)
 def _functions(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"^\s*def\s+(\w+)\s*\(", text, re.MULTILINE))
-
-
-def _is_jit(source: Source, function: cst.FunctionDef) -> bool:
-    for decorator in function.decorators:
-        made = decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator
-        if source.is_named(made, "triton.jit"):
-            return True
-    return False
 
 
 def _numbers(context: Context, cost: LineCost, name: str) -> Mapping[str, int]:

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit.attention_arguments import rewritten
 from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.constants import RANDOM
 from warpline.rulekit.graph.graph import Graph, Node, whole_graph
 from warpline.rulekit.own_gradients import own_gradient
 from warpline.rulekit.rounds import EFFECTS, Comprehension, Rounds, dim_of, does_more, entries, leaves_torch
-from warpline.rulekit.terms import descend
+from warpline.rulekit.terms import descend, function_at, names_in
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, Statement, appended, plain_lines
 
 _BY_HAND = "call the function with the whole tensor, or use `torch.vmap`"
 _NUMBERS = (
@@ -39,7 +38,7 @@ class _Round:
     def code(self, node: cst.BaseExpression) -> str:
         """The text of an expression of a round."""
         inside = {part: new for part, new in self.replaced.items() if self.source.inside(part, node)}
-        return inside.get(node) or rewritten(self.source, node, inside)
+        return inside.get(node) or self.source.rewritten(node, inside)
 
     def at(self, name: str, *nodes: cst.CSTNode) -> list[Node]:
         """The recorded operators of a name that these parts of the text called."""
@@ -148,16 +147,14 @@ def _index(one: _Round, target: cst.BaseExpression, taken: cst.BaseExpression, *
     number = _name(target.elements[0].value if isinstance(target, cst.Tuple) else target)
     own = {name for node in body for name in _bound(node)} | set(one.given) | {number}
     for part in body:
-        for name in one.source.nodes(cst.Name, within=part):
-            if name.value != number or not one.source.is_value(name):
-                continue
+        for name in one.source.uses(number, part):
             piece = one.source.enclosing(name, cst.Subscript)
             inside = piece is not None and not one.source.inside(name, piece.value)
-            if piece is None or not inside or own & _names(piece.value):
+            if piece is None or not inside or own & names_in(piece.value):
                 raise Refused("the number of an iteration is used for more than its slice")
             base = one.source.code(piece.value)
             parameter = f"{base.rpartition('.')[2]}_{number}"
-            if not parameter.isidentifier() or parameter in _names(one.source.module):
+            if not parameter.isidentifier() or parameter in names_in(one.source.module):
                 raise Refused(_BY_HAND)
             if one.at("slice", piece):
                 raise Refused("an iteration takes a part of its slice")
@@ -188,18 +185,15 @@ def _give(one: _Round, name: str, tensor: str, nodes: list[Node]) -> None:
 
 def _refuse_effects(context: Context, found: Rounds, graph: Graph) -> None:
     """Raises Refused where a round, or a function that it calls, does more than compute."""
-    source, (first, last) = found.source, (span[0] for span in found.source.span(found.loop))
-    lines = {cost.place: cost for cost in context.costs_within(source.path, first, last)}
+    lines = {cost.place: cost for cost in context.costs_of(found.source, found.loop)}
     called: dict[cst.FunctionDef, Source] = {}
     for cost in [*lines.values()]:
         for line in below(context, cost):
-            if line.place in lines:
-                continue
-            statement = context.source(line.file).statement_at(line.line)
+            file = context.source(line.file)
+            function = function_at(file, line.line) if line.place not in lines else None
             lines[line.place] = line
-            function = context.source(line.file).enclosing(statement, cst.FunctionDef) if statement else None
             if function is not None:
-                called[function] = context.source(line.file)
+                called[function] = file
     for function, file in called.items():
         if own_gradient(file, function) is not None or does_more(function):
             raise Refused(f"`{function.name.value}` does more than compute its result")
@@ -225,32 +219,25 @@ def _of_numbers(found: Rounds, graph: Graph, lines: Collection[tuple[str, int]])
 
 def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
     """The loop as a function, whose results ``torch.vmap`` gives the list's name."""
-    source, block = one.source, one.source.block(loop)
-    body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
-    small = [
-        line.body[0] for line in body if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1
-    ]
-    kept = small[-1].value if small and isinstance(small[-1], cst.Expr) else None
-    if len(small) != len(body) or loop.orelse is not None:
+    source, small = one.source, plain_lines(loop.body)
+    if small is None or loop.orelse is not None:
         raise Refused("iterations may differ")
-    if not isinstance(kept, cst.Call) or not is_method(kept, "append") or len(kept.args) != 1:
+    kept = small[-1]
+    added = appended(kept)
+    if added is None:
         carried = _bound(loop.body) & {name for line in small for name in _read(line)}
         reason = "each iteration needs the result of the previous one"
         raise Refused(reason if carried else "the results are not collected in a list")
-    assert isinstance(kept.func, cst.Attribute)
-    pieces = source.code(kept.func.value)
-    start = next((line for line in block if source.code(line).strip() == f"{pieces} = []"), None)
-    if start is None or block.index(start) > block.index(loop):
-        raise Refused("the list of results is not created directly above the loop")
+    pieces, value = source.code(added[0]), added[1]
+    start = list_above(source, loop, pieces)
     _refuse_carried(source, loop, small)
     _take(one, loop.target, loop.iter, loop)
-    _index(one, loop.target, loop.iter, *body)
-    value = kept.args[0].value
+    _index(one, loop.target, loop.iter, *small)
     if len(small) == 1:
         edits.replace_statement(loop, f"{pieces} = {_mapped(edits, one, _function(one, value))}")
     else:
         name = f"each_{next(iter(one.given))}"
-        if name in _names(source.module):
+        if name in names_in(source.module):
             raise Refused(_BY_HAND)
         edits.replace_head(loop, f"def {name}({', '.join(one.given)})")
         for node, text in one.replaced.items():
@@ -280,14 +267,9 @@ def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStat
         if not all(isinstance(one, cst.Name) for target in targets for one in _flat(target)):
             raise Refused("an iteration does more than compute its result")
         known |= _bound(line)
-    function = source.enclosing(loop, cst.FunctionDef) or source.module
-    for name in source.nodes(cst.Name, within=function):
-        if (
-            name.value in bound | _names(loop.target)
-            and source.is_value(name)
-            and not source.inside(name, loop)
-        ):
-            raise Refused(f"`{name.value}` is used outside the loop, too")
+    for name in sorted(bound | names_in(loop.target)):
+        if not all(source.inside(use, loop) for use in source.uses(name, source.scope(loop))):
+            raise Refused(f"`{name}` is used outside the loop, too")
 
 
 # -- the new text -------------------------------------------------------------------------------
@@ -297,7 +279,7 @@ def _function(one: _Round, value: cst.BaseExpression) -> str:
     """A function that gives ``value`` of a round's parameters."""
     if isinstance(value, cst.Call) and not one.replaced:
         plain = [arg.value.value for arg in value.args if isinstance(arg.value, cst.Name) and not arg.keyword]
-        if plain == [*one.given] and len(plain) == len(value.args) and not _names(value.func) & set(plain):
+        if plain == [*one.given] and len(plain) == len(value.args) and not names_in(value.func) & set(plain):
             return one.source.code(value.func)
     return f"lambda {', '.join(one.given)}: {one.code(value)}"
 
@@ -331,12 +313,21 @@ def put_joined(
         raise Refused("the results are not stacked")
 
 
+def list_above(source: Source, loop: cst.For, pieces: str) -> Statement:
+    """The statement above a loop, in its block, that makes the empty list ``pieces``. Raises Refused."""
+    block = source.block(loop)
+    for line in block[: block.index(loop)]:
+        if source.code(line).strip() == f"{pieces} = []":
+            return line
+    raise Refused("the list of results is not created directly above the loop")
+
+
 def put_stacked(
     source: Source, edits: Edits, loop: cst.CSTNode, pieces: str, uses: int, laid: str = ""
 ) -> None:
     """Replace the stack of the list ``pieces``, which its function names so often, by its name. Raises
     Refused."""
-    scope = source.enclosing(loop, cst.FunctionDef) or source.module
+    scope = source.scope(loop)
     named = [
         each for each in source.nodes(cst.Name, cst.Attribute, within=scope) if source.code(each) == pieces
     ]
@@ -378,10 +369,6 @@ def _name(target: cst.CSTNode) -> str:
     return target.value
 
 
-def _names(node: cst.CSTNode) -> set[str]:
-    return {name.value for name in descend(node, cst.Name)}
-
-
 def _flat(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """A target, or those that it unpacks to."""
     for one in target.elements if isinstance(target, (cst.Tuple, cst.List)) else ():
@@ -400,4 +387,4 @@ def _read(line: cst.CSTNode) -> set[str]:
     """Names that a statement reads, also those that it changes."""
     values = [item.value for item in descend(line, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr)]
     added = [item.target for item in descend(line, cst.AugAssign)]
-    return {name for value in (*values, *added) if value is not None for name in _names(value)}
+    return {name for value in (*values, *added) if value is not None for name in names_in(value)}

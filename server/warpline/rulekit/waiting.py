@@ -100,10 +100,3 @@ def counter(source: Source, node: cst.CSTNode) -> tuple[str, cst.For] | None:
             return None
         return (target.value, loop) if isinstance(target, cst.Name) else None
     return None
-
-
-def reads_of(source: Source, name: str, within: cst.CSTNode) -> list[cst.Name]:
-    """Where ``name`` is used inside a node (attributes and keywords of that name left out)."""
-    return [
-        node for node in source.nodes(cst.Name, within=within) if node.value == name and source.is_value(node)
-    ]

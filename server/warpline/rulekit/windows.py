@@ -15,8 +15,8 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import assigned_values
-from warpline.rulekit.terms import descend
-from warpline.syntax.source import Source, called_name, is_method
+from warpline.rulekit.terms import names_in
+from warpline.syntax.source import Source, appended, called_name, plain_lines
 
 #: Methods and functions that do the same to all numbers, one by one.
 _EACH = frozenset({
@@ -65,15 +65,10 @@ def windows(source: Source, loop: cst.CSTNode) -> list[tuple[cst.BaseExpression,
 
 def _appended(loop: cst.For) -> list[cst.BaseExpression]:
     """The values that a loop appends to lists; empty where a statement of it does anything else."""
-    body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
-    values: list[cst.BaseExpression] = []
-    for line in body:
-        small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
-        call = small.value if isinstance(small, cst.Expr) else None
-        if not isinstance(call, cst.Call) or not is_method(call, "append") or len(call.args) != 1:
-            return []
-        values.append(call.args[0].value)
-    return values if loop.orelse is None and loop.asynchronous is None else []
+    added = [appended(line) for line in plain_lines(loop.body) or ()]
+    values = [one[1] for one in added if one is not None]
+    plain = loop.orelse is None and loop.asynchronous is None
+    return values if plain and len(values) == len(added) else []
 
 
 def window(source: Source, target: cst.CSTNode, value: cst.BaseExpression) -> Window | None:
@@ -81,7 +76,7 @@ def window(source: Source, target: cst.CSTNode, value: cst.BaseExpression) -> Wi
     if not isinstance(target, cst.Name):
         return None
     number = target.value
-    used = [name for name in descend(value, cst.Name) if name.value == number and source.is_value(name)]
+    used = source.uses(number, value)
     pieces = {source.enclosing(name, cst.Subscript) for name in used}
     piece = next(iter(pieces), None)
     if len(pieces) != 1 or piece is None or not source.inside(piece, value):
@@ -115,7 +110,7 @@ def _converts(source: Source, value: cst.BaseExpression, piece: cst.Subscript) -
 
 def _cut(source: Source, piece: cst.Subscript, number: str) -> Window | None:
     """The window that a subscript takes. None where its length is not the same for every number."""
-    cuts = [at for at, one in enumerate(piece.slice) if number in _names(one)]
+    cuts = [at for at, one in enumerate(piece.slice) if number in names_in(one)]
     (at,) = cuts if len(cuts) == 1 else (-1,)
     part = piece.slice[at].slice if at >= 0 else None
     if not isinstance(part, cst.Slice) or part.step is not None or part.lower is None or part.upper is None:
@@ -174,7 +169,7 @@ def _sum(source: Source, node: cst.BaseExpression, number: str) -> Counter[str] 
     if code in (number, f"int({number})", f"{number}.item()"):
         return Counter({number: 1})
     calls = [source.name(call.func) for call in source.nodes(cst.Call, within=node)]
-    if number in _names(node) or any(name != "len" for name in calls):
+    if number in names_in(node) or any(name != "len" for name in calls):
         return None
     return Counter({code if isinstance(node, (cst.Name, cst.Attribute, cst.Call)) else f"({code})": 1})
 
@@ -247,7 +242,3 @@ def _called(context: Context, source: Source, call: cst.Call, seen: frozenset[cs
         return owner if method in _KEPT or owner == {"numpy"} else {""}
     back = source.returned(call)
     return _any(context, [(source, back)] if back is not None else [], seen)
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    return {name.value for name in descend(node, cst.Name)}

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit.attention_arguments import rewritten
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph, graph_around
 from warpline.rulekit.origins import assigned_values
-from warpline.rulekit.rounds import Rounds
-from warpline.rulekit.vectorised import called_from, put_joined, put_stacked
+from warpline.rulekit.rounds import Rounds, is_read_outside
+from warpline.rulekit.vectorised import called_from, list_above, put_joined, put_stacked
 from warpline.rulekit.windows import Window, kinds
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
@@ -56,25 +55,24 @@ def windows_at_once(context: Context, found: Rounds, cut: list[tuple[cst.BaseExp
     for value, window in cut:
         one = _cut(context, found, graph, value, window)
         look_up = _look_up(edits, one, _starts(context, source, graph, loop, taken, one, edits))
-        text = rewritten(source, value, {window.piece: look_up})
+        text = source.rewritten(value, {window.piece: look_up})
         # NumPy gives a look-up the layout of what it looks up.
         texts.append(f"{text}.contiguous()" if one.arrays and one.dims != 1 else text)
     if not isinstance(loop, cst.For):
         put_joined(source, edits, loop, texts[0], _LAID)
         return edits.fix("Cut all windows at once", "safe")
-    if (len(cut) > 1 and not isinstance(taken, (cst.Name, cst.Attribute))) or _left(source, loop):
+    number = source.code(loop.target)
+    if (len(cut) > 1 and not isinstance(taken, (cst.Name, cst.Attribute))) or is_read_outside(
+        source, number, loop
+    ):
         raise Refused(_BY_HAND)
     given = []
     for (value, _), text in zip(cut, texts, strict=True):
         call = source.enclosing(value, cst.Call)
         assert call is not None and isinstance(call.func, cst.Attribute)
         pieces = source.code(call.func.value)
-        block = source.block(loop)
-        start = next((line for line in block if source.code(line).strip() == f"{pieces} = []"), None)
-        if start is None or block.index(start) > block.index(loop):
-            raise Refused("the list of results is not created directly above the loop")
         given.append(f"{pieces} = {text}")
-        edits.remove(start)
+        edits.remove(list_above(source, loop, pieces))
         put_stacked(source, edits, loop, pieces, 3, _LAID)
     edits.replace_statement(loop, "\n".join(given))
     return edits.fix("Cut all windows at once", "safe")
@@ -120,23 +118,6 @@ def _stored(context: Context, source: Source, node: cst.BaseExpression, depth: i
         return {name for where, one in made for name in _stored(context, where, one, depth - 1)}
     named = (source.name(one).rpartition(".") for one in source.nodes(cst.Attribute, within=node))
     return {name for module, _, name in named if module == "numpy" and name in _TYPES}
-
-
-def _left(source: Source, loop: cst.For) -> bool:
-    """Whether something after the loop reads the number that it ends with."""
-    function = source.enclosing(loop, cst.FunctionDef) or source.module
-    for name in source.nodes(cst.Name, within=function):
-        if source.code(loop.target) != name.value or not source.is_value(name) or source.binds(name):
-            continue
-        around = [
-            one
-            for one in source.ancestors(name)
-            if isinstance(one, (cst.For, cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp))
-        ]
-        heads = [one.target if isinstance(one, cst.For) else one.for_in.target for one in around]
-        if all(source.code(head) != name.value for head in heads):
-            return True
-    return False
 
 
 def _cut(

@@ -188,7 +188,6 @@ from __future__ import annotations
 
 import enum
 import math
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -255,7 +254,7 @@ def _fix(context: Context, formula: Formula[Norm]) -> Fix:
     rewrite = formula.rewrite if types is _Types.MIXED else _with_cast(formula)
     if found.reason:
         raise Refused(found.reason)
-    if found.kind == "RMSNorm" and _version(context) < (2, 9):
+    if found.kind == "RMSNorm" and context.torch_version < (2, 9):
         raise Refused("this version of torch computes F.rms_norm with the same separate kernels")
     _check_parameters(formula)
     _check_types(formula)
@@ -315,7 +314,7 @@ def _types(context: Context, formula: Formula[Norm]) -> _Types:
     names = {"aten::_to_copy"} if cast else {"aten::mean", "aten::var"}
     if not any(op.name in names and op.dtypes[:1] and op.dtypes[0] in HALF for op in ops):
         return _Types.ALIKE
-    casts = context.on_gpu and (found.kind == "LayerNorm" or _version(context) >= (2, 12))
+    casts = context.on_gpu and (found.kind == "LayerNorm" or context.torch_version >= (2, 12))
     if casts and context.autocast:
         return _Types.WIDE
     return _Types.NARROW if cast else _Types.ALIKE
@@ -361,10 +360,6 @@ def _keeps_cast(given: Term, result: Term) -> bool:
         if term.op in ("mul", "add", "cast"):
             waiting.extend(term.args)
     return True
-
-
-def _version(context: Context) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
 
 
 def _trailing(formula: Formula[Norm]) -> int:

@@ -485,8 +485,7 @@ def _groups_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
 
 
 def _fix(context: Context, site: Site, kind: str) -> Fix:
-    version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
-    if version < _FUSED[kind]:
+    if context.torch_version < _FUSED[kind]:
         raise Refused("this version of torch has no fused version of it")
     if is_switched_on(context.sources(), "sparse"):
         raise Refused("no fused version takes the sparse gradients of `sparse=True`")

@@ -215,7 +215,7 @@ from warpline.model.change import Fuse, MatmulRate, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
-from warpline.rulekit.attention_arguments import expanded, may_be_none, rewritten
+from warpline.rulekit.attention_arguments import expanded, may_be_none
 from warpline.rulekit.attention_plans import planned_sizes, planning_ms, plans_mostly
 from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
 from warpline.rulekit.fused_attention import (
@@ -364,7 +364,7 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
                 raise Refused("give the inputs and the mask a dimension for heads with `.unsqueeze(1)`")
             arguments.append(mask)
         new = {arg.value: f"{atom(source.code(arg.value))}.unsqueeze(1)" for arg in arguments}
-        edits.replace(call, f"{rewritten(source, call, new)}.squeeze(1)")
+        edits.replace(call, f"{source.rewritten(call, new)}.squeeze(1)")
         return edits.fix("Add a dimension for heads", "unsafe")
     if reason == "broadcast":
         for arg, text in expanded(source, arguments, calls).items():
@@ -403,7 +403,7 @@ def _in_half(context: Context, cost: LineCost, calls: list[Call], dtype: str, me
     if any(source.code(value).endswith((f".{method}()", f"{dtype})")) for value in arguments):
         raise Refused("the code changed since the run")
     new = {value: f"{atom(source.code(value))}.{method}()" for value in arguments}
-    edits = Edits(source).replace(call, f"{rewritten(source, call, new)}.float()")
+    edits = Edits(source).replace(call, f"{source.rewritten(call, new)}.float()")
     return edits.fix(f"Attend in {dtype}", "unsafe")
 
 

@@ -367,7 +367,6 @@ from warpline.rulekit.queues import taken
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.slicing import Slices, sliced
 from warpline.rulekit.training import TrainingStep, training_steps
-from warpline.rulekit.waiting import reads_of
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -701,18 +700,9 @@ def _at_the_call(context: Context, site: Site, title: str) -> Fix:
     if passed is None or not isinstance(passed.value, cst.Name):
         raise Refused("no value was found for the batch size")
     name = passed.value.value
-    read = [use for use in reads_of(source, name, source.module) if not _is_target(source, use)]
-    if len(read) != 1:
+    if len(source.reads(name, source.module)) != 1:
         raise Refused(f"`{name}` is used elsewhere too, and no single value was found for it")
     return Edits(source).replace(passed.value, f"{_FACTOR} * {name}").fix(title, "unsafe")
-
-
-def _is_target(source: Source, use: cst.Name) -> bool:
-    """Whether a name is given a value there, perhaps among others."""
-    parent = source.parent(use)
-    while isinstance(parent, (cst.Element, cst.Tuple)):
-        use, parent = parent, source.parent(parent)  # type: ignore[assignment]
-    return isinstance(parent, (cst.AssignTarget, cst.AnnAssign)) and parent.target is use
 
 
 def _accumulation(context: Context, step: TrainingStep) -> tuple[Source, cst.BaseExpression, int] | None:

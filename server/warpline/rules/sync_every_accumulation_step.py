@@ -159,7 +159,6 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.parallel import exposed_communication, wrapper_name, wrappers
 from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
-from warpline.rulekit.waiting import reads_of
 from warpline.syntax.source import Source, is_method
 from warpline.wire.run import Site
 
@@ -223,7 +222,7 @@ def _fix(context: Context, site: Site, step: TrainingStep) -> Fix:
         bound = [
             read
             for entry in wrapped
-            for read in reads_of(source, used, entry)
+            for read in source.uses(used, entry)
             if isinstance(source.parent(read), (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
         ]
         if bound:

@@ -203,7 +203,8 @@ from warpline.rulekit.host_made import made_on_device, making_ms
 from warpline.rulekit.made_here import check_arguments, made_here
 from warpline.rulekit.origins import argument_origin
 from warpline.rulekit.saving import Spent
-from warpline.syntax.source import Source
+from warpline.rulekit.terms import names_in
+from warpline.syntax.source import Source, only_target
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, facts_of
 
@@ -287,14 +288,13 @@ def _makers(context: Context, site: Site) -> list[tuple[str, int]]:
     statement = source.statement_at(site.line)
     if statement is None:
         return []
-    function = source.enclosing(statement, cst.FunctionDef) or source.module
-    names = {name.value for name in source.nodes(cst.Name, within=statement)}
-    found = []
-    for assign in source.nodes(cst.Assign, within=function):
-        targets = {name.value for target in assign.targets for name in source.nodes(cst.Name, within=target)}
-        if targets & names and source.line(assign) <= site.line:
-            found.append(assign)
-    lines = [(site.file, source.line(node)) for node in found if _fills(source, node.value)]
+    names = names_in(statement)
+    lines = [
+        (site.file, source.line(one))
+        for one in source.nodes(cst.Assign, within=source.scope(statement))
+        if any(names & names_in(target) for target in one.targets) and source.line(one) <= site.line
+        if _fills(source, one.value)
+    ]
     return lines or ([site.place] if _fills(source, statement) else [])
 
 
@@ -352,18 +352,10 @@ def _named(context: Context, source: Source, site: Site) -> Fix:
     if function is None or len(moves) != 1 or not source.inside(moves[0], function):
         raise Refused(apart)
     code = moved_to(source, moves[0])["device"]
-    bound = {
-        name.value
-        for target in source.nodes(cst.AssignTarget, within=function)
-        for name in source.nodes(cst.Name, within=target)
-    }
-    named = (
-        {name.value for name in source.nodes(cst.Name, within=moves[0].args[0].value)}
-        if moves[0].args
-        else set()
-    )
+    named = names_in(moves[0].args[0].value) if moves[0].args else set()
+    bound = any(named & names_in(one) for one in source.nodes(cst.AssignTarget, within=function))
     exact = _moved_alone(context, source, made[0], moves[0], function)
-    if exact is None or named & bound:
+    if exact is None or bound:
         raise Refused(apart)
     check_arguments(source, made[0])
     edits = Edits(source)
@@ -379,16 +371,11 @@ def _moved_alone(
     """Whether the tensor is the same on the device; None where more reads it than the move: that might be
     something which only works on the host."""
     assign = source.enclosing(made, cst.Assign)
-    target = assign.targets[0].target if assign is not None and len(assign.targets) == 1 else None
+    target = only_target(assign)
     found = made_here(context, source, assign.value) if assign is not None else None
     given = move.func.value if isinstance(move.func, cst.Attribute) else None
     if not isinstance(target, cst.Name) or not isinstance(given, cst.Name) or given.value != target.value:
         return None
     if found is None or found.call is not made or found.pinned:
         return None
-    used = [
-        name
-        for name in source.nodes(cst.Name, within=function)
-        if name.value == target.value and source.is_value(name)
-    ]
-    return found.exact if used == [target, given] else None
+    return found.exact if source.uses(target.value, function) == [target, given] else None

@@ -237,14 +237,8 @@ def _clearing(source: Source, line: int) -> cst.Call | None:
 def _listed(source: Source, call: cst.Call) -> cst.ListComp | None:
     """``[p.grad for p in …]``, which ``_foreach_zero_`` is given, or which is what its function calls so."""
     given = call.args[0].value if call.args else None
-    function = source.enclosing(call, cst.FunctionDef) or source.module
     if isinstance(given, cst.Name):
-        held = [
-            one.value
-            for one in source.nodes(cst.Assign, within=function)
-            for target in one.targets
-            if isinstance(target.target, cst.Name) and target.target.value == given.value
-        ]
+        held = source.assigned(given.value, within=source.scope(call))
         given = held[0] if len(held) == 1 else None
     if not isinstance(given, cst.ListComp):
         return None
@@ -320,8 +314,6 @@ def _unset(source: Source, call: cst.Call, listed: cst.ListComp) -> str:
         raise Refused(by_hand)
     if any(source.code(one.test) != f"{name}.grad is not None" for one in loop.ifs):
         raise Refused(by_hand)
-    function = source.enclosing(call, cst.FunctionDef) or source.module
-    inside = {id(one) for one in source.nodes(cst.Name, within=listed)}
-    if any(one.value == name and id(one) not in inside for one in source.nodes(cst.Name, within=function)):
+    if not all(source.inside(one, listed) for one in source.uses(name, source.scope(call))):
         raise Refused(by_hand)
     return f"for {name} in {source.code(loop.iter)}: {name}.grad = None"

@@ -87,6 +87,31 @@ def called_name(call: cst.Call) -> str:
     return called.value if isinstance(called, cst.Name) else ""
 
 
+def methods(owner: cst.ClassDef) -> dict[str, cst.FunctionDef]:
+    """The methods that a class defines itself, by name."""
+    return {one.name.value: one for one in owner.body.body if isinstance(one, cst.FunctionDef)}
+
+
+def only_target(node: cst.CSTNode | None) -> cst.BaseExpression | None:
+    """What an assignment gives its value; None for one of several, and for what is no assignment."""
+    return node.targets[0].target if isinstance(node, cst.Assign) and len(node.targets) == 1 else None
+
+
+def appended(node: cst.CSTNode | None) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """The list and the value of ``pieces.append(value)``, a call or the statement that it is."""
+    call = node.value if isinstance(node, cst.Expr) else node
+    if not isinstance(call, cst.Call) or not is_method(call, "append") or len(call.args) != 1:
+        return None
+    return cst.ensure_type(call.func, cst.Attribute).value, call.args[0].value
+
+
+def plain_lines(body: cst.BaseSuite) -> list[cst.BaseSmallStatement] | None:
+    """The statements of a block, if each is a plain one on a line of its own."""
+    lines = body.body if isinstance(body, cst.IndentedBlock) else ()
+    found = [one.body[0] for one in lines if isinstance(one, cst.SimpleStatementLine) and len(one.body) == 1]
+    return found if found and len(found) == len(lines) else None
+
+
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """What ``node`` is made of, in the order of the text, but for brackets, commas and the like, which come
     last; white space and comments are left out. (``node.children`` visits, and takes ten times as long.)"""
@@ -194,6 +219,16 @@ class Source:
         first, last = self.lines[start[0] - 1][start[1] :], self.lines[end[0] - 1][: end[1]]
         return self.newline.join([first, *middle, last])
 
+    def rewritten(self, node: cst.CSTNode, new: Mapping[Any, str]) -> str:
+        """The text of ``node`` with some of its parts replaced."""
+        start, end = self.span(node)
+        pieces: list[str] = []
+        for part in sorted(new, key=self.span):
+            first, last = self.span(part)
+            pieces += [self.slice(start, first), new[part]]
+            start = last
+        return "".join([*pieces, self.slice(start, end)])
+
     def indentation(self, line: int) -> str:
         """The white space that ``line`` begins with."""
         text = self.lines[line - 1]
@@ -270,6 +305,29 @@ class Source:
                     return given[0]
         return None
 
+    def uses(self, name: str, within: cst.CSTNode) -> list[cst.Name]:
+        """Where ``name`` is used inside a node; attributes and keywords of that name are left out."""
+        return [
+            one for one in self.nodes(cst.Name, within=within) if one.value == name and self.is_value(one)
+        ]
+
+    def reads(self, name: str, within: cst.CSTNode) -> list[cst.Name]:
+        """The same, where it is not given a value."""
+        return [one for one in self.uses(name, within) if not self.binds(one)]
+
+    def scope(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Module:
+        """The function around ``node``, else the module."""
+        return self.enclosing(node, cst.FunctionDef) or self.module
+
+    def functions(self, name: str) -> list[cst.FunctionDef]:
+        """The functions and methods of this name, in the order of the text."""
+        return [one for one in self.nodes(cst.FunctionDef) if one.name.value == name]
+
+    def decorated(self, function: cst.FunctionDef | None, *names: str) -> bool:
+        """Whether a function has a decorator with one of ``names``, called or not (see :meth:`is_named`)."""
+        given = [one.decorator for one in function.decorators] if function is not None else []
+        return any(self.is_named(one.func if isinstance(one, cst.Call) else one, *names) for one in given)
+
     def binds(self, name: cst.Name | cst.Attribute) -> bool:
         """Whether a name is given something there, or said to be the file's inside a function."""
         inner: cst.CSTNode = name
@@ -293,7 +351,7 @@ class Source:
         name = called.attr if isinstance(called, cst.Attribute) else called
         if not isinstance(name, cst.Name):
             return None
-        functions = [one for one in self.nodes(cst.FunctionDef) if one.name.value == name.value]
+        functions = self.functions(name.value)
         backs = [back for one in functions for back in self.nodes(cst.Return, within=one)]
         return backs[0].value if len(functions) == len(backs) == 1 else None
 
@@ -351,6 +409,11 @@ class Source:
     def loops_from(self, node: cst.CSTNode) -> list[cst.For | cst.While]:
         """The same, with ``node`` itself first where it is a loop."""
         return [*([node] if isinstance(node, (cst.For, cst.While)) else []), *self.loops(node)]
+
+    def loops_at(self, line: int) -> list[cst.For | cst.While]:
+        """The same, of the innermost statement that covers ``line``."""
+        statement = self.statement_at(line)
+        return self.loops_from(statement) if statement is not None else []
 
     # -- meaning --------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ spelled (``x.mean(-1)``, ``torch.mean(x, dim=-1)``, over one line or ten); a mat
 ``Rewrite`` turns a match into edits. Nothing here knows a profile, a rule or torch itself.
 """
 
-from warpline.rulekit.terms.evaluate import descend
+from warpline.rulekit.terms.evaluate import descend, names_in
 from warpline.rulekit.terms.flow import Flow, Step, follow
 from warpline.rulekit.terms.hot import Formula, formulas, function_at
 from warpline.rulekit.terms.rewrite import Rewrite, atom, moved
@@ -25,5 +25,6 @@ __all__ = [
     "formulas",
     "function_at",
     "moved",
+    "names_in",
     "without_casts",
 ]

@@ -40,6 +40,11 @@ def descend(node: cst.CSTNode, *types: Any) -> Iterator[Any]:
         waiting.extend(reversed(tuple(children(found))))
 
 
+def names_in(node: cst.CSTNode) -> set[str]:
+    """The names in ``node``, those of attributes and keywords among them."""
+    return {name.value for name in descend(node, cst.Name)}
+
+
 class Evaluator:
     """Gives terms; ``env`` holds the names as they are now. Calls that it does not know are fresh.
 
