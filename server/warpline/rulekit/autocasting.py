@@ -48,8 +48,7 @@ def region(context: Context, step: TrainingStep, spent: Mapping[LineCost, float]
 def _first(step: TrainingStep, hottest: LineCost) -> Statement:
     """The statement with the products, or the first one where they are in functions that the statements
     call."""
-    spans = ((one, step.source.span(one)) for one in step.forward)
-    here = (one for one, ((first, _), (last, _)) in spans if first <= hottest.line <= last)
+    here = (one for one in step.forward if hottest.line in step.source.extent(one))
     in_step = next(here, None) if hottest.file == step.source.path else None
     name = model_name(step)
     calling = (
@@ -64,12 +63,7 @@ def _model_called(context: Context, step: TrainingStep, spent: Mapping[LineCost,
     """The line that calls the model, in a function that the step calls: the innermost outside of all
     ``forward`` methods under which nearly all products are. None where the step itself calls it."""
     whole = sum(spent.values())
-    lines = [
-        cost
-        for statement in step.forward
-        for (first, _), (last, _) in [step.source.span(statement)]
-        for cost in context.costs_within(step.source.path, first, last)
-    ]
+    lines = (cost for statement in step.forward for cost in context.costs_of(step.source, statement))
     waiting = {function for cost in lines for function in cost.called}
     found, seen = None, set[Function]()
     while waiting := {one for one in waiting if not is_forward(one)} - seen:
@@ -134,5 +128,4 @@ def with_autocast(context: Context, step: TrainingStep | None, where: Region | N
         return edits.fix("Run the forward pass under autocast in bfloat16", "unsafe")
     others = edits if where.source is step.source else Edits(step.source)
     scale(step, others)
-    rest = [others] if others is not edits else []
-    return edits.fix("Run the forward pass under autocast in float16, with a GradScaler", "unsafe", *rest)
+    return edits.fix("Run the forward pass under autocast in float16, with a GradScaler", "unsafe", others)

@@ -90,8 +90,7 @@ def _by_parameter(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
     else:
         here.set_argument(call, fresh, chosen.index)
         here.replace(chosen.chain.node, caller.code(chosen.chain.base))
-    others = [] if here is edits else [here]
-    return edits.fix("Select the positions before the layer", "unsafe", *others)
+    return edits.fix("Select the positions before the layer", "unsafe", here)
 
 
 def _returned_at(source: Source, layer: cst.BaseExpression) -> Iterator[int | None]:
@@ -171,7 +170,7 @@ def _selection(source: Source, chain: Chain, rank: int) -> _Chosen | None:
     parts: list[cst.CSTNode] = []
     if isinstance(node, cst.Subscript) and node.value is chain.base:
         parts = [one.slice.value if isinstance(one.slice, cst.Index) else one.slice for one in node.slice]
-    elif isinstance(node, cst.Call) and is_method(node, "select") and source.parent(chain.base) is node.func:
+    elif is_method(node, "select") and source.parent(chain.base) is node.func:
         parts = [_ALL] * source.literal(node.args[0].value) + [node.args[1].value]
     pure = (called_name(one) in _PURE for part in parts for one in source.nodes(cst.Call, within=part))
     if not parts or not all(pure):

@@ -64,10 +64,9 @@ def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
 
 def of_all(source: Source, graph: Graph, found: PartlyUsed, chain: Chain) -> Chain:
     """``chain``. Raises Refused where more positions are left of it than the step uses."""
-    (first, _), (last, _) = source.span(chain.node)
     made = [
         value
-        for line in range(first, last + 1)
+        for line in source.extent(chain.node)
         for node in graph.at((source.path, line))
         for value in node.outputs
         if graph.shape(value)[-1:] == (found.columns,)
@@ -97,17 +96,12 @@ def _is_layer(source: Source, call: cst.Call) -> bool:
     name = source.code(call.func)
     if owner is None or not name.startswith("self.") or len(call.args) != 1:
         return False
-    made = [
-        one.value
-        for one in source.nodes(cst.Assign, within=owner)
-        if any(source.code(target.target) == name for target in one.targets)
-    ]
+    made = source.assigned(name, owner)
     if len(made) != 1 or not isinstance(made[0], cst.Call):
         return False
-    value = made[0]
-    parts: list[cst.BaseExpression] = [value]
-    if source.is_named(value.func, "Sequential"):
-        parts = [arg.value for arg in value.args]
+    parts = made
+    if source.is_named(made[0].func, "Sequential"):
+        parts = [arg.value for arg in made[0].args]
     names = [source.name(one.func) if isinstance(one, cst.Call) else "" for one in parts]
     return bool(names) and names[-1] == _EACH[0] and all(one in _EACH for one in names)
 

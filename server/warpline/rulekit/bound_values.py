@@ -21,7 +21,7 @@ def values_of(source: Source, value: cst.BaseExpression, depth: int = _DEPTH) ->
         found = [one.value for one in value.elements]
     elif isinstance(value, cst.Name):
         found = _bound(source, value)
-        made = source.assigned(value.value, within=source.enclosing(value, cst.FunctionDef) or source.module)
+        made = source.assigned(value.value, within=source.scope(value))
         if found is None and len(made) == 1 and isinstance(made[0], (cst.Tuple, cst.List)):
             found = [made[0]]
     if not found or not depth:

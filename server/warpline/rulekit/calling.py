@@ -138,6 +138,5 @@ def _step_loops(context: Context) -> Iterator[tuple[str, int]]:
 
 
 def _makes(context: Context, source: Source, function: cst.FunctionDef) -> bool:
-    start, end = source.span(function)
     made = [site.place for kind in ("module", "optimizer") for site in context.sites(kind)]
-    return any(file == source.path and start[0] <= line <= end[0] for file, line in made)
+    return any(file == source.path and line in source.extent(function) for file, line in made)

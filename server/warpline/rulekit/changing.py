@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import libcst as cst
 
+from warpline.model.report import Applicability, Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, beside, by_hand, holder, in_text_at, literal_at, switch_at
 from warpline.rulekit.origins import Origin, mapping, overridden, unpacked_origin
@@ -32,6 +33,11 @@ class Changes:
         """The edits of a file, begun with the first one."""
         return self.edits.setdefault(source.path, Edits(source))
 
+    def fix(self, title: str, applicability: Applicability) -> Fix:
+        """All of them as one fix. Raises Refused."""
+        first, *rest = self.edits.values()
+        return first.fix(title, applicability, *rest)
+
     def recorded(self, site: Site, source: Source, call: cst.Call, name: str, code: str) -> None:
         """Change the value where the run recorded that it is written, else beside the previous change. Raises
         Refused."""
@@ -56,10 +62,8 @@ class Changes:
             outer = beside(where, node)
             if outer is None and where.path == source.path and where.inside(node, call):
                 outer = call
-            if isinstance(outer, cst.Dict):
+            if outer is not None:
                 self.of(where).set_entry(outer, name, code)
-            elif outer is not None:
-                self.of(where).set_argument(outer, name, code)
             else:
                 self.of(source).set_argument(call, name, self._guarded(source, call, name, code))
         elif found is not None and found.passed:
@@ -92,10 +96,7 @@ class Changes:
         if holder is None:
             raise Refused(f"`{name}` may be in the unpacked arguments")
         where, display = holder
-        if isinstance(display, cst.Dict):
-            self.of(where).set_entry(display, name, code)
-        elif isinstance(display, cst.Call):
-            self.of(where).set_argument(display, name, code)
+        self.of(where).set_entry(display, name, code)
 
     def at_origin(self, origin: Origin, name: str, code: str) -> None:
         """The value is written elsewhere: change it there. Raises Refused."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -48,11 +48,8 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
     torch.compile stops at such a line, and it does not go on within a loop: the whole function runs as it
     was, and only what it calls is compiled.
     """
-    first, last = source.span(function)
-    for cost in context.costs_within(source.path, first[0], last[0]):
-        if cost.syncs > 0 and _in_loop(source, function, cost.line):
-            return cost.line
-    return None
+    costs = context.costs_of(source, function)
+    return next((one.line for one in costs if one.syncs > 0 and _in_loop(source, function, one.line)), None)
 
 
 def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> CompileEvent | None:
@@ -60,12 +57,13 @@ def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> C
     on after a break within a loop, for one."""
     if _has_kernels(context, source, function):
         return None
-    own = (
-        event
-        for event in context.profile.facts.compile_events
-        if event.kind == "graph_break" and event.file == source.path
-    )
-    return next((event for event in own if function_at(source, event.line) is function), None)
+    return next(_events(context, source, function, "graph_break"), None)
+
+
+def _events(context: Context, source: Source, function: cst.FunctionDef, kind: str) -> Iterator[CompileEvent]:
+    for event in context.profile.facts.compile_events:
+        if event.kind == kind and event.file == source.path and function_at(source, event.line) is function:
+            yield event
 
 
 def calls_from_compiled(context: Context, cost: LineCost) -> list[LineCost]:
@@ -86,9 +84,9 @@ def calls_from_compiled(context: Context, cost: LineCost) -> list[LineCost]:
 
 def _has_kernels(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     """Whether Inductor made a kernel of a line of the function."""
-    (first, _), (last, _) = source.span(function)
+    own = source.extent(function)
     return any(
-        file == source.path and first <= line <= last
+        file == source.path and line in own
         for kernel in context.profile.facts.compiled_kernels
         for file, line, _ in kernel.lines
     )
@@ -96,19 +94,14 @@ def _has_kernels(context: Context, source: Source, function: cst.FunctionDef) ->
 
 def compiled_again(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     """Whether torch.compile compiled the function again and again: it is compiled, as far as that goes."""
-    return any(
-        event.kind == "recompile"
-        and event.file == source.path
-        and function_at(source, event.line) is function
-        for event in context.profile.facts.compile_events
-    )
+    return any(_events(context, source, function, "recompile"))
 
 
 def unrolled(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     """Whether a loop of the function, or of one that it calls, turns so often that it should not be compiled:
     torch.compile writes each turn out, and compiles for minutes."""
     within = {(source.path, function): None}
-    for cost in _lines(context, source, function):
+    for cost in lines_in(context, source, function):
         for line in below(context, cost):
             inner = function_at(context.source(line.file), line.line) if cost.called else None
             if inner is not None:
@@ -134,14 +127,14 @@ def _turns_often(context: Context, source: Source, function: cst.FunctionDef) ->
     return any(
         (cost.calls > most and cost.launches + len(cost.ops) > 0 and _in_loop(source, function, cost.line))
         or (_operators(cost) > _A_TURN * most and _has_comprehension(source, function, cost.line))
-        for cost in _lines(context, source, function)
+        for cost in lines_in(context, source, function)
     )
 
 
 def calls_of(context: Context, source: Source, function: cst.FunctionDef) -> float:
     """How often a function ran a step, by its lines: those in loops ran more often. A loop's first line runs
     once more than its body each time, which tells where all of the function is a loop (over parameters)."""
-    costs = [cost for cost in _lines(context, source, function) if cost.calls > 0]
+    costs = [cost for cost in lines_in(context, source, function) if cost.calls > 0]
     calls = [cost.calls for cost in costs]
     for loop in source.nodes(cst.For, cst.While, within=function):
         if source.loops(loop) or source.enclosing(loop, cst.FunctionDef) is not function:
@@ -154,9 +147,10 @@ def calls_of(context: Context, source: Source, function: cst.FunctionDef) -> flo
     return min(calls, default=0.0)
 
 
-def _lines(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
-    begun = source.line(function.body.body[0])  # the line of `def` runs where the function is made
-    return context.costs_within(source.path, begun, source.span(function)[1][0])
+def lines_in(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
+    """The lines of a function's body: that of ``def`` runs where the function is made."""
+    begun = source.line(function.body.body[0])
+    return [cost for cost in context.costs_of(source, function) if cost.line >= begun]
 
 
 def _operators(cost: LineCost) -> float:

@@ -105,9 +105,8 @@ def target_made(site: Site, source: Source, calls: float) -> Target:
 
 
 def _compile_made(site: Site, source: Source) -> Fix:
-    edits = Edits(source)
     unnamed = "the model is not given a name where it is made: call its `compile()`"
-    below_its_making(source, site.line, edits, _OF_OTHERS, unnamed)
+    edits = below_its_making(source, site.line, Edits(source), _OF_OTHERS, unnamed)
     return edits.fix("Compile the model", "unsafe")
 
 
@@ -265,18 +264,18 @@ def _compiled_at(step: TrainingStep, name: str) -> Statement | None:
     return None
 
 
-def set_option(source: Source, edits: Edits, line: int, name: str, code: str) -> None:
-    """Pass ``name=code`` to the ``torch.compile``, ``model.compile()`` or ``@torch.compile`` on ``line``.
+def set_option(context: Context, site: Site, name: str, code: str) -> Edits:
+    """Pass ``name=code`` to the ``torch.compile``, ``model.compile()`` or ``@torch.compile`` at ``site``.
 
     Raises :class:`Refused` where no such call is there."""
-    call = source.call(line, "torch.compile", "compile")
+    source = context.source(site.file)
+    call = source.call(site.line, "torch.compile", "compile")
     if call is not None:
-        edits.set_argument(call, name, code)
-        return
-    bare = _bare_decorator(source, line)
+        return Edits(source).set_argument(call, name, code)
+    bare = _bare_decorator(source, site.line)
     if bare is None:
         raise Refused("the call of torch.compile was not found on that line")
-    edits.replace(bare, f"{source.code(bare)}({name}={code})")
+    return Edits(source).replace(bare, f"{source.code(bare)}({name}={code})")
 
 
 def _bare_decorator(source: Source, line: int) -> cst.BaseExpression | None:

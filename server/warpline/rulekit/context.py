@@ -66,8 +66,8 @@ class Context:
 
     def costs_of(self, source: Source, node: cst.CSTNode) -> list[LineCost]:
         """The costs of the lines of a node."""
-        (first, _), (last, _) = source.span(node)
-        return self.costs_within(source.path, first, last)
+        lines = source.extent(node)
+        return self.costs_within(source.path, lines[0], lines[-1])
 
     @property
     def torch_version(self) -> tuple[int, ...]:

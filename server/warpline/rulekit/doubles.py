@@ -135,7 +135,7 @@ def _is_other(source: Source, value: cst.BaseExpression) -> bool:
 
 def _is_other_made(source: Source, value: cst.BaseExpression) -> bool:
     """The same, of a name by what it was given last before that."""
-    around = source.enclosing(value, cst.FunctionDef) or source.module
+    around = source.scope(value)
     made = source.assigned(source.code(value), within=around)
     before = [one for one in made if source.line(one) < source.line(value)]
     return _is_other(source, before[-1] if before else value)
@@ -156,7 +156,7 @@ def _is_array(source: Source, value: cst.BaseExpression, seen: set[str]) -> bool
         if name.value in seen:
             continue
         seen.add(name.value)
-        made = source.assigned(name.value, within=source.enclosing(value, cst.FunctionDef) or source.module)
+        made = source.assigned(name.value, within=source.scope(value))
         if any(_is_array(source, one, seen) for one in made):
             return True
     return False
@@ -248,8 +248,7 @@ def in_float32(source: Source | None, nodes: list[cst.BaseExpression], setting: 
             if source.is_named(node.func, "torch.from_numpy"):
                 edits.replace(node.func, edits.add_import("torch.as_tensor", "import torch"))
             edits.set_argument(node, "dtype", _type_of(source, edits, node, array))
-    others = [] if setting is None or setting is edits else [setting]
-    return edits.fix("Compute in float32", "unsafe", *others)
+    return edits.fix("Compute in float32", "unsafe", setting or edits)
 
 
 def _is_plain_view(source: Source, call: cst.Call) -> bool:

@@ -151,8 +151,7 @@ def setting_fix(
     title = setting.title.format(workers=workers)
     if any("{twice}" in code for code in setting.arguments.values()) and _halved(changes, site, one):
         title += ACCUMULATES
-    first, *rest = changes.edits.values()
-    return first.fix(title, "unsafe", *rest)
+    return changes.fix(title, "unsafe")
 
 
 def _renamed(site: Site, one: Construction, name: str, source: Source, call: cst.Call, edits: Edits) -> None:

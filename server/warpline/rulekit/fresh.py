@@ -9,7 +9,7 @@ import libcst as cst
 
 from warpline.rulekit.copies import move_calls, moved_to
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name
+from warpline.syntax.source import Source, called_name, receiver
 
 #: Functions of torch's that take ``pin_memory``.
 MAKES = tuple(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint"))
@@ -32,11 +32,9 @@ def pinned_where_made(source: Source, line: int, edits: Edits) -> None:
     not a new one for each copy: the copy may still read it when the next turn fills it."""
     moves, made = move_calls(source, line), dict[int, cst.Call]()
     for move in moves:
-        if not isinstance(move.func, cst.Attribute):
-            raise Refused(BY_HAND)
         if "dtype" in moved_to(source, move):
             raise Refused(f"{BY_HAND}, and convert it on the device, or it is copied to other memory first")
-        call = _made(source, move.func.value, (), _DEPTH)
+        call = _made(source, receiver(move) or move, (), _DEPTH)
         made[id(call)] = call
     if not moves:
         raise Refused(BY_HAND)
@@ -53,8 +51,7 @@ def _made(source: Source, node: cst.BaseExpression, path: _Path, left: int) -> c
         return _made(source, node.elements[path[0]].value, path[1:], left - 1)
     if not left or not isinstance(node, cst.Call):
         raise Refused(BY_HAND)
-    held = node.func.value if isinstance(node.func, cst.Attribute) else None
-    name = called_name(node)
+    held, name = receiver(node), called_name(node)
     if not path and source.name(node.func) in MAKES:
         if any(source.argument(node, other) for other in ("device", "pin_memory", "out", "layout")):
             raise Refused(BY_HAND)
@@ -78,7 +75,7 @@ def _put(source: Source, queue: cst.BaseExpression) -> cst.BaseExpression:
         raise Refused(BY_HAND)
     found = []
     for call in source.nodes(cst.Call):
-        held = call.func.value if isinstance(call.func, cst.Attribute) else None
+        held = receiver(call)
         if held is not None and source.code(held) == source.code(queue) and called_name(call) in _PUT:
             found += [arg.value for arg in call.args[:1] if source.literal(arg.value) is not None]
     if len(found) != 1:
@@ -88,9 +85,7 @@ def _put(source: Source, queue: cst.BaseExpression) -> cst.BaseExpression:
 
 def _of_name(source: Source, node: cst.Name, path: _Path, left: int) -> cst.Call:
     """Follows a name to the only place that gives it a value in each turn."""
-    scope = source.enclosing(node, cst.FunctionDef) or source.module
-    all_ = [one for one in source.nodes(cst.Name, within=scope) if one.value == node.value]
-    all_ = [one for one in all_ if source.is_value(one)]
+    all_ = source.uses(node.value, source.scope(node))
     loops = [one for one in source.loops(node) if isinstance(one, cst.For)]
     around = next((one for one in loops if any(source.inside(name, one.target) for name in all_)), None)
     if around is not None:
@@ -118,8 +113,7 @@ def _of_turn(source: Source, node: cst.BaseExpression, path: _Path, left: int) -
     if not left:
         raise Refused(BY_HAND)
     if isinstance(node, cst.Name):
-        scope = source.enclosing(node, cst.FunctionDef) or source.module
-        given = source.assigned(node.value, within=scope)
+        given = source.assigned(node.value, source.scope(node))
         if len(given) != 1:
             raise Refused(BY_HAND)
         return _of_turn(source, given[0], path, left - 1)

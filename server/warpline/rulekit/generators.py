@@ -8,7 +8,7 @@ from warpline.rulekit.constants import related
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.imports import imported_names
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, is_method, receiver
 
 _BY_HAND = "its generator is the host's: make a `torch.Generator` of the device"
 _SEEDS = ("manual_seed", "seed", "initial_seed")
@@ -23,8 +23,8 @@ def of_device(context: Context, edits: Edits, call: cst.Call, device: str) -> No
     uses = _uses(context, source, given.value)
     bound = [one for one in uses if source.binds(one)]
     made = source.given(bound[0]) if len(bound) == 1 else None
-    while is_method(made, "manual_seed") and isinstance(made, cst.Call):
-        made = made.func.value if isinstance(made.func, cst.Attribute) else None
+    while is_method(made, "manual_seed"):
+        made = receiver(made)
     others = [one for one in uses if one not in (*bound, given.value) and not _seeds(source, one)]
     plain = isinstance(made, cst.Call) and source.name(made.func) == "torch.Generator" and not made.args
     if others or not plain or not isinstance(made, cst.Call) or not _known(source, device, made, call):
@@ -36,8 +36,7 @@ def _uses(context: Context, source: Source, node: cst.BaseExpression) -> list[cs
     """Where a function's own name, or an object's own attribute, is read or given. Raises Refused for others,
     and where other code may have it."""
     if isinstance(node, cst.Name):
-        names = source.nodes(cst.Name, within=source.enclosing(node, cst.FunctionDef) or source.module)
-        return [one for one in names if one.value == node.value and source.is_value(one)]
+        return source.uses(node.value, source.scope(node))
     owner = source.enclosing(node, cst.ClassDef)
     if not isinstance(node, cst.Attribute) or source.code(node.value) != "self" or owner is None:
         raise Refused(_BY_HAND)

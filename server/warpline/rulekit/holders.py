@@ -181,7 +181,7 @@ def _taken_out(source: Source, call: cst.Call) -> set[object]:
     ``{key: value for key, value in spec.items() if key != "type"}``."""
     found: set[object] = set()
     for value in source.unpacked(call):
-        around, code = source.enclosing(call, cst.FunctionDef) or source.module, source.code(value)
+        around, code = source.scope(call), source.code(value)
         for one in source.nodes(cst.Call, within=around):
             if is_method(one, "pop") and one.args and source.code(one).startswith(f"{code}.pop("):
                 found.add(source.literal(one.args[0].value))

@@ -10,7 +10,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.model_lines import constructor, model_name
+from warpline.rulekit.model_lines import classes_of, model_name
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.source import Statement
 from warpline.wire.frameworks import models
@@ -65,11 +65,6 @@ def _step(context: Context, cost: LineCost) -> InferenceStep | None:
         step = InferenceStep(source, call, context.reached)
         if model_name(step) != name:
             continue
-        made = [
-            constructor(source, node.value)
-            for node in source.nodes(cst.Assign)
-            if any(source.code(item.target) == name for item in node.targets) and step.ran(node)
-        ]
-        if any(re.fullmatch(pattern, one) for pattern in models() for one in made):
+        if any(re.fullmatch(pattern, one) for pattern in models() for one in classes_of(step, name)):
             return step
     return None

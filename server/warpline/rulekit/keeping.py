@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below
+from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.storages import storages
-from warpline.syntax.source import Source, called_name, is_method
+from warpline.syntax.source import Source, called_name, is_method, receiver
 
 _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
 _CONTAINERS = ("list", "dict", "deque", "defaultdict", "OrderedDict", "set")
@@ -38,23 +38,18 @@ def endless_caches(context: Context, made: LineCost) -> list[tuple[Source, cst.D
     for source in context.sources():
         for function in source.nodes(cst.FunctionDef):
             endless = [one for one in function.decorators if _is_endless(source, one.decorator)]
-            first, last = (line for line, _ in source.span(function))
-            own = context.costs_within(source.path, first + 1, last) if endless else ()
+            own = _lines_in(context, source, function) if endless else ()
             inside = {one.place for cost in own if cost.calls >= _EACH for one in below(context, cost)}
             found += [(source, one) for one in endless if made.place in inside]
     return found
 
 
 def _is_endless(source: Source, decorator: cst.BaseExpression) -> bool:
-    call = decorator if isinstance(decorator, cst.Call) else None
-    if source.is_named(call.func if call is not None else decorator, "functools.cache"):
-        return True
-    size = source.argument(call, "maxsize", 0) if call is not None else None
-    return (
-        size is not None
-        and source.literal(size.value) is None
-        and source.is_named(call.func if call is not None else None, "lru_cache")
-    )
+    if not isinstance(decorator, cst.Call):
+        return source.is_named(decorator, "functools.cache")
+    size = source.argument(decorator, "maxsize", 0) if source.is_named(decorator.func, "lru_cache") else None
+    unlimited = size is not None and source.literal(size.value) is None
+    return unlimited or source.is_named(decorator.func, "functools.cache")
 
 
 def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
@@ -108,9 +103,8 @@ def kept_for_nothing(context: Context) -> Iterator[tuple[Source, cst.BaseExpress
     number."""
     for source, value, keeper in kept_for_good(context):
         inner = value
-        while is_method(inner, "detach", "cpu") and isinstance(inner, cst.Call):  # they share the storage
-            assert isinstance(inner.func, cst.Attribute)
-            inner = inner.func.value
+        while is_method(inner, "detach", "cpu"):  # they share the storage
+            inner = receiver(inner) or inner
         if _is_made(context, source, inner, graph=False) and not any(
             _reads(*use) for use in uses_of(context, keeper)
         ):
@@ -202,11 +196,7 @@ def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
         for _, source, statement in context.each_step
         for small in statement.body
         for keeper, value in _kept(source, small, sums=False)
-        if isinstance(value, cst.Call)
-        and isinstance(value.func, cst.Attribute)
-        and value.func.attr.value == "detach"
-        and _last(value.func.value) in names
-        and not _emptied(context, keeper)
+        if is_method(value, "detach") and _last(receiver(value)) in names and not _emptied(context, keeper)
     ]
 
 
@@ -246,9 +236,7 @@ def _bounded(context: Context, keeper: str, here: Source, growing: cst.BaseSmall
         if any(keeper in _names(source, gone) for gone in source.nodes(cst.Del)):
             return True
         if any(
-            isinstance(call.func, cst.Attribute)
-            and call.func.attr.value in (*_EMPTIES, "remove")
-            and _last(call.func.value) == keeper
+            is_method(call, *_EMPTIES, "remove") and _last(receiver(call)) == keeper
             for call in source.nodes(cst.Call)
         ):
             return True
@@ -329,8 +317,8 @@ def _is_made(
     if isinstance(value, cst.Name):
         return _made(context, source, value, depth, graph)
     if isinstance(value, cst.Call):
-        if not graph and isinstance(value.func, cst.Attribute) and value.func.attr.value == "detach":
-            return _is_made(context, source, value.func.value, graph)  # it shares the storage
+        if not graph and is_method(value, "detach"):
+            return _is_made(context, source, receiver(value) or value, graph)  # it shares the storage
         return not _parted(source, value) and _ran(context, source, value, graph)
     # `0.9 * mean + 0.1 * loss`: that its line adds to autograd's graph says that the result has one, unless
     # what was added is read off, as in `0.9 * mean + 0.1 * criterion(scores, labels).item()`.
@@ -349,8 +337,7 @@ def _emptied(context: Context, keeper: str) -> bool:
         anew = any(not isinstance(one, cst.Subscript) and _last(one) == keeper for one in targets)
         if anew and keeper not in _names(source, statement):
             return True
-        if any(_last(call.func.value) == keeper for call in source.calls(cost.line, *_EMPTIES)
-               if isinstance(call.func, cst.Attribute)):  # fmt: skip
+        if any(_last(receiver(call)) == keeper for call in source.calls(cost.line, *_EMPTIES)):
             return True
     return False
 
@@ -383,12 +370,13 @@ def _goes_back(source: Source, keeper: str) -> bool:
         moves.append(({_last(each) for each in _parts(loop.target)}, _values(source, loop.iter)))
     backward: set[str] = set()
     for call in source.nodes(cst.Call):
-        if isinstance(call.func, cst.Attribute):
+        held = receiver(call)
+        if held is not None:
             given = _values(source, *(arg.value for arg in call.args))
-            if call.func.attr.value in _KEEPS:
-                moves.append(({_last(call.func.value)}, given))
-            if call.func.attr.value in _BACKWARD:
-                backward |= given | _values(source, call.func.value)
+            if called_name(call) in _KEEPS:
+                moves.append(({_last(held)}, given))
+            if called_name(call) in _BACKWARD:
+                backward |= given | _values(source, held)
     known = {keeper} - {""}
     while new := {name for made, of in moves if of & known for name in made} - known - {""}:
         known |= new
@@ -436,7 +424,7 @@ def _is_parted(source: Source, name: cst.Name) -> bool:
     return isinstance(method, cst.Attribute) and is_method(source.parent(method), *_READ)
 
 
-def _last(node: cst.CSTNode) -> str:
+def _last(node: cst.CSTNode | None) -> str:
     """``seen`` of ``self.seen[0]`` and of ``self.seen.setdefault(name, [])``."""
     while isinstance(node, (cst.Subscript, cst.Call)):
         inner = node.func if isinstance(node, cst.Call) else node
@@ -450,11 +438,11 @@ def _kept(
     source: Source, small: cst.BaseSmallStatement, *, sums: bool
 ) -> list[tuple[str, cst.BaseExpression]]:
     """The last name of what keeps something, and what it keeps."""
-    if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-        call = small.value
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _KEEPS:
-            keeper = _last(_meant(source, call.func.value))
-            return [(keeper, part) for arg in call.args for part in _parts(arg.value)]
+    if isinstance(small, cst.Expr):
+        held = receiver(small.value) if is_method(small.value, *_KEEPS) else None
+        if isinstance(small.value, cst.Call) and held is not None:
+            keeper = _last(_meant(source, held))
+            return [(keeper, part) for arg in small.value.args for part in _parts(arg.value)]
     elif isinstance(small, cst.AugAssign):
         if sums and isinstance(small.operator, cst.AddAssign):
             plain = isinstance(small.value, (cst.Name, cst.Call, cst.Tuple, cst.List, cst.Dict))
@@ -560,11 +548,14 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
 
 def _calling(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
     """Lines that called the function in the captured steps, by whatever name."""
-    first, last = (line for line, _ in source.span(function))
-    own = {(cost.file, cost.function) for cost in context.costs_within(source.path, first + 1, last)}
-    name = function.name.value
-    own = {one for one in own if one[1].rpartition(".")[2] == name}
+    own = {function_of(cost) for cost in _lines_in(context, source, function)}
+    own = {one for one in own if one[1].rpartition(".")[2] == function.name.value}
     return [cost for cost in context.profile.lines if own & set(cost.called)]
+
+
+def _lines_in(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
+    """The lines of a function, but its first."""
+    return [cost for cost in context.costs_of(source, function) if cost.line > source.line(function)]
 
 
 def _all_given(context: Context, source: Source, function: cst.FunctionDef, depth: int, graph: bool) -> bool:
@@ -587,12 +578,10 @@ def _all_given(context: Context, source: Source, function: cst.FunctionDef, dept
 def _looped(source: Source, function: cst.FunctionDef, name: str) -> str:
     """``points`` for the ``point`` of ``for key, point in points.items()``; else the name itself."""
     for loop in source.nodes(cst.For, within=function):
-        last = list(_parts(loop.target))[-1]
-        over = loop.iter.func if isinstance(loop.iter, cst.Call) else None
-        if not (isinstance(last, cst.Name) and last.value == name and isinstance(over, cst.Attribute)):
-            continue
-        if over.attr.value in ("items", "values") and isinstance(over.value, cst.Name):
-            return over.value.value
+        last, over = list(_parts(loop.target))[-1], receiver(loop.iter)
+        named = isinstance(last, cst.Name) and last.value == name and is_method(loop.iter, "items", "values")
+        if named and isinstance(over, cst.Name):
+            return over.value
     return name
 
 

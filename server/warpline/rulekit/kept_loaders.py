@@ -33,8 +33,7 @@ def before_epochs(context: Context, site: Site) -> Fix:
     edits.insert_before(loop, f"{kept} = {where.code(made)}")
     edits.replace(made, kept)
     title = "Make the loader once, and keep its workers (persistent_workers)"
-    values = {"persistent_workers": "True"}
-    return change_loader(context, site, values, title=title, applicability="unsafe", others=[edits])
+    return change_loader(context, site, title, others=[edits], persistent_workers="True")
 
 
 def _maker(source: Source, call: cst.Call) -> cst.FunctionDef | None:

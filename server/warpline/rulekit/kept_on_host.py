@@ -21,7 +21,7 @@ from warpline.rulekit.graph.graph import Graph, Node, graph_of
 from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.origins import assigned_values, fields, is_self
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name, is_method
+from warpline.syntax.source import Source, called_name, is_method, receiver
 from warpline.wire.sites import Loader, Move, facts_of
 
 #: Methods that give a view, as far as the record does not say otherwise.
@@ -84,11 +84,9 @@ def kept_on_host(context: Context, place: FileLine) -> list[Kept]:
     views = _views(context, place)
     moves = move_calls(source, place[1])
     for move in moves:
-        if not isinstance(move.func, cst.Attribute):
-            raise Refused(BY_HAND)
         if "dtype" in moved_to(source, move):
             raise Refused(f"{BY_HAND}, and convert it on the device, or it is copied elsewhere first")
-        path, node = _Path(context), move.func.value
+        path, node = _Path(context), receiver(move) or move
         whole, parts = _viewed(node)
         if views is not None and 0 < views >= parts:  # all of these are taken of the tensor itself
             node = whole
@@ -150,13 +148,9 @@ def _viewed(node: cst.BaseExpression) -> tuple[cst.BaseExpression, int]:
         if isinstance(node, cst.Subscript):
             count += len(node.slice)
             node = node.value
-        elif (
-            isinstance(node, cst.Call)
-            and isinstance(node.func, cst.Attribute)
-            and is_method(node, *_SAME_MEMORY)
-        ):
+        elif is_method(node, *_SAME_MEMORY):
             count += 1
-            node = node.func.value
+            node = receiver(node) or node
         else:
             return node, count
 
@@ -309,10 +303,8 @@ def _put_in(path: _Path, source: Source, sure: bool) -> Kept:
             assign = source.enclosing(held, cst.Assign)
             if assign is not None and any(one.target is held for one in assign.targets):
                 put.append(assign.value)
-        elif isinstance(call, cst.Call) and is_method(
-            call, "append", "extend", "insert", "update", "setdefault"
-        ):
-            if not is_method(call, "append"):
+        elif is_method(call, "append", "extend", "insert", "update", "setdefault"):
+            if called_name(call) != "append":
                 raise Refused(BY_HAND)
             put += [arg.value for arg in call.args]
     if len(put) != 1 or not _is_tensor(source, put[0]):
@@ -339,9 +331,8 @@ def _turn_of(source: Source, name: cst.Name) -> cst.BaseExpression | None:
             if not 0 <= at < len(over.args):
                 raise Refused(BY_HAND)
             over = over.args[at].value
-        if is_method(over, "items", "values") and isinstance(over, cst.Call):
-            assert isinstance(over.func, cst.Attribute)
-            over = over.func.value
+        if is_method(over, "items", "values"):
+            over = receiver(over) or over
         elif target is not targets[0]:
             raise Refused(BY_HAND)
         return over

@@ -24,7 +24,7 @@ from warpline.rulekit.loaders import POSITIONS, begins_again, edit_site, iterate
 from warpline.rulekit.message import count, seconds, size
 from warpline.rulekit.whole_batches import Names, named
 from warpline.syntax.edits import Edits, Refused, free_name
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, called_name, receiver
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -280,8 +280,8 @@ def _written(source: Source) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression, 
     yield from ((one, one.target, "") for one in source.nodes(cst.AugAssign))
     yield from ((one, one.target, "") for one in source.nodes(cst.AnnAssign))
     for call in source.nodes(cst.Call):
-        if isinstance(call.func, cst.Attribute):
-            yield call, call.func.value, call.func.attr.value
+        if (held := receiver(call)) is not None:
+            yield call, held, called_name(call)
 
 
 def _changes_in_place(method: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from warpline.syntax.source import NOT_LITERAL, Source, is_method
+from warpline.syntax.source import NOT_LITERAL, Source, is_method, receiver
 
 #: A name, and the function that it is known in (None: the file).
 _Known = tuple[str, cst.FunctionDef | None]
@@ -86,8 +86,7 @@ def _updated(source: Source, value: cst.BaseExpression) -> cst.BaseExpression | 
     """The object whose ``update`` gets ``value``, in a statement of its own."""
     statement = source.enclosing(value, cst.Expr)
     call = statement.value if statement is not None else None
-    owner = call.func if isinstance(call, cst.Call) and is_method(call, "update") else None
-    return owner.value if isinstance(owner, cst.Attribute) else None
+    return receiver(call) if is_method(call, "update") else None
 
 
 def _given(source: Source) -> Iterator[tuple[str, cst.BaseExpression]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import libcst as cst
 
 from warpline.model.costs import bound, value
 from warpline.model.profile import LineCost
-from warpline.model.report import Applicability, Fix
+from warpline.model.report import Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, holder, words
@@ -324,13 +324,7 @@ def whence(context: Context, site: Site, name: str) -> str:
 
 
 def change_loader(
-    context: Context,
-    site: Site,
-    values: Mapping[str, str],
-    *,
-    title: str,
-    applicability: Applicability,
-    others: Iterable[Edits] = (),
+    context: Context, site: Site, title: str, others: Iterable[Edits] = (), safe: bool = False, **values: str
 ) -> Fix:
     """Give the loader ``values``, each where it is now (config dict, constant, option), else at
     the call. What comes after the first may be left out where nothing can hold it. ``others``: more edits
@@ -353,8 +347,7 @@ def change_loader(
             changes.at_origin(origin(context, source, present.value), name, code)
         else:
             changes.absent(source, call, name, code)
-    first, *rest = changes.edits.values()
-    return first.fix(title, applicability, *rest)
+    return changes.fix(title, "safe" if safe else "unsafe")
 
 
 def _with_workers(context: Context, source: Source, call: cst.Call, code: str) -> str:

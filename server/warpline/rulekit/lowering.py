@@ -67,10 +67,7 @@ class Lowering:
     @cached_property
     def places(self) -> frozenset[tuple[str, int]]:
         """The same lines, and all lines of the statements."""
-        spans = (self._source.span(one) for one in self._statements)
-        own = {
-            (self._source.path, line) for (first, _), (last, _) in spans for line in range(first, last + 1)
-        }
+        own = {(self._source.path, line) for one in self._statements for line in self._source.extent(one)}
         return frozenset(own | {cost.place for cost in self.costs})
 
     @cached_property

@@ -115,13 +115,9 @@ def _alone(context: Context, source: Source, call: cst.Call) -> bool:
     if graph is None:
         return False
     name = source.name(call.func).rpartition(".")[2]
-    lines = range(source.line(call), source.span(source.statement(call) or call)[1][0] + 1)
-    begins = [
-        node
-        for node in graph.nodes
-        if node.name == name and (place := graph.place(node)) is not None and place[1] in lines
-        and place[0] == source.path
-    ]  # fmt: skip
+    last = source.extent(source.statement(call) or call)[-1]
+    lines = [(source.path, line) for line in range(source.line(call), last + 1)]
+    begins = [node for node in graph.nodes if node.name == name and graph.place(node) in lines]
     return bool(begins) and all(_meets_none(graph, node) for node in begins)
 
 

@@ -34,10 +34,9 @@ def model_calls(context: Context, step: TrainingStep, name: str) -> Calls:
         within, model = waiting.pop()
         for call in descend(within, cst.Call):
             if _calls(source, call, model):
-                (first, _), (last, _) = source.span(call)
-                cost = context.cost(source.path, first)
+                cost = context.cost(*source.place(call))
                 if cost is not None:  # a call's first line runs again after its other lines
-                    ran = [one.calls for one in context.costs_within(source.path, first, last) if one.calls]
+                    ran = [one.calls for one in context.costs_of(source, call) if one.calls]
                     found[cost] = found.get(cost, 0.0) + min(ran, default=0.0)
                 continue
             function = functions.get(source.code(call.func).removeprefix("self."))

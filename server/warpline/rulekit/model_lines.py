@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import libcst as cst
 
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, computes
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, is_method
+from warpline.syntax.source import Source, Statement, is_method, receiver
 
 _BUILTINS = frozenset(vars(builtins))
 #: Methods of a module that return it.
@@ -53,9 +53,10 @@ def given_a_name(source: Source, line: int) -> tuple[Statement, str] | None:
     return statement, targets[0]
 
 
-def below_its_making(source: Source, line: int, edits: Edits, code: str, unnamed: str) -> None:
-    """``code`` (with ``{model}``) as a line below the assignment on ``line``, where a model is made. Raises
-    Refused, with ``unnamed`` if the model is given no name there, or if the line is already there."""
+def below_its_making(source: Source, line: int, edits: Edits, code: str, unnamed: str) -> Edits:
+    """``edits`` with ``code`` (with ``{model}``) as a line below the assignment on ``line``, where a model is
+    made. Raises Refused, with ``unnamed`` if the model is given no name there, or if the line is already
+    there."""
     found = given_a_name(source, line)
     if found is None:
         raise Refused(unnamed)
@@ -64,6 +65,7 @@ def below_its_making(source: Source, line: int, edits: Edits, code: str, unnamed
     if code in source.text:
         raise Refused("the script already does this")
     edits.insert_after(statement, code)
+    return edits
 
 
 def several(steps: Iterable[TrainingStep]) -> list[tuple[TrainingStep, str]]:
@@ -78,15 +80,14 @@ def several(steps: Iterable[TrainingStep]) -> list[tuple[TrainingStep, str]]:
 
 
 def _is_module(step: TrainingStep, name: str) -> bool:
-    made = [constructor(step.source, value) for value in _values(step, name)]
+    made = classes_of(step, name)
     return bool(made) and all(one.startswith("torch.nn.") or _has_forward(step.source, one) for one in made)
 
 
 def _is_plain(step: TrainingStep, name: str) -> bool:
     """Whether ``name`` is only given objects of classes in this file that inherit from nothing."""
-    made = [constructor(step.source, value) for value in _values(step, name)]
-    plain = {owner.name.value for owner in step.source.nodes(cst.ClassDef) if not owner.bases}
-    return bool(made) and all(one in plain for one in made)
+    made = classes_of(step, name)
+    return bool(made) and made <= {one.name.value for one in step.source.nodes(cst.ClassDef) if not one.bases}
 
 
 def _has_forward(source: Source, name: str) -> bool:
@@ -128,8 +129,8 @@ def _untrained(step: TrainingStep) -> set[str]:
     """What the script freezes with ``requires_grad_(False)``, and what the step calls under ``no_grad``."""
     source, found = step.source, set()
     for call in source.nodes(cst.Call):
-        if source.code(call).endswith(".requires_grad_(False)") and isinstance(call.func, cst.Attribute):
-            found.add(source.code(call.func.value))
+        if source.code(call).endswith(".requires_grad_(False)") and (held := receiver(call)) is not None:
+            found.add(source.code(held))
     for statement in step.forward:
         for block in [statement, *descend(statement, cst.With)]:
             items = block.items if isinstance(block, cst.With) else ()
@@ -252,19 +253,24 @@ def finished_in(step: TrainingStep, name: str) -> cst.Call | None:
     assigned = step.source.nodes(cst.Assign, within=made) if made is not None else []
     value = _given(step.source, assigned[0], name) if len(assigned) == 1 else None
     back = step.source.returned(value) if value is not None else None
-    return back if isinstance(back, cst.Call) and is_method(back, *_RETURN_IT) and step.ran(back) else None
+    return back if is_method(back, *_RETURN_IT) and step.ran(back) else None
 
 
 def is_torchs(step: TrainingStep, name: str) -> bool:
     """Whether the model, or each of its layers in a ``ModuleList``, is of a class of torch's own."""
-    made = [constructor(step.source, value) for value in _values(step, name)]
+    made = classes_of(step, name)
     return bool(made) and all(found.startswith("torch.nn.") for found in made)
 
 
 def model_class(step: TrainingStep, name: str) -> str:
     """The class of what ``name`` stands for; "" where that is not seen, or several are assigned."""
-    made = {constructor(step.source, value) for value in _values(step, name)}
+    made = classes_of(step, name)
     return made.pop() if len(made) == 1 else ""
+
+
+def classes_of(step: TrainingStep, name: str) -> set[str]:
+    """The classes of what is assigned to ``name``; "" among them where one is not seen."""
+    return {constructor(step.source, value) for value in _values(step, name)}
 
 
 def constructor(source: Source, value: cst.BaseExpression, inside: frozenset[str] = frozenset()) -> str:
@@ -275,7 +281,7 @@ def constructor(source: Source, value: cst.BaseExpression, inside: frozenset[str
         name = source.name(call.func)
         if name.endswith(".ModuleList"):
             return next((source.name(one.func) for one in descend(call, cst.Call) if one is not call), "")
-        if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call):
+        if isinstance(receiver(call), cst.Call):
             continue  # ``.cuda()`` of what is made
         for function in source.nodes(cst.FunctionDef):
             if function.name.value == name and name not in inside:
@@ -301,31 +307,12 @@ def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = 
         raise Refused("the script already does this")
     if made is not None:
         edits.insert_after(made, line)
-    elif step.loop is not None and _is_bound(step.source, step.loop, name):
+    elif step.loop is not None and step.source.bindings(name, step.loop):
         raise Refused(f"the loop gives `{name}` a value: do this where the model is made")
     elif step.loop is not None:
         edits.insert_before(step.loop, line)
     else:
         raise Refused("neither the creation of the model nor a loop was found near the training step")
-
-
-def _is_bound(source: Source, loop: cst.For | cst.While, name: str) -> bool:
-    """Whether ``name`` gets a value in the loop, so that it may have none, or another one, before it."""
-    bound: list[cst.CSTNode] = [node.target for node in source.nodes(cst.AssignTarget, within=loop)]
-    bound += [node.target for node in source.nodes(cst.For, within=loop)]
-    bound += [node.target for node in source.nodes(cst.AnnAssign, within=loop)]
-    bound += [node.target for node in source.nodes(cst.NamedExpr, within=loop)]
-    bound += [node.asname.name for node in source.nodes(cst.WithItem, within=loop) if node.asname is not None]
-    return any(source.code(one) == name for node in bound for one in _elements(node))
-
-
-def _elements(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The single targets of an assignment."""
-    if isinstance(target, (cst.Tuple, cst.List)):
-        for element in target.elements:
-            yield from _elements(element.value)
-    else:
-        yield target
 
 
 def model_place(step: TrainingStep, name: str | None = None) -> tuple[str, int]:

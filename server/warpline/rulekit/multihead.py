@@ -23,8 +23,7 @@ def without_weights(context: Context, place: tuple[str, int]) -> Fix:
     (call,) = calls
     if source.argument(call, "need_weights", _POSITION) is not None:
         raise Refused("`need_weights` is passed already: let it be False there")
-    edits = Edits(source)
-    edits.set_argument(call, "need_weights", "False")
+    edits = Edits(source).set_argument(call, "need_weights", "False")
     return edits.fix("Leave out the attention's weights (need_weights=False)", "unsafe")
 
 

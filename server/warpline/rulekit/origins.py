@@ -131,7 +131,7 @@ def written(context: Context, key: str) -> Origin | None:
 
 def mapping(
     context: Context, source: Source, value: cst.BaseExpression
-) -> tuple[Source, cst.BaseExpression] | None:
+) -> tuple[Source, cst.Dict | cst.Call] | None:
     """The dict display or ``dict(…)`` call that a ``**value`` stands for, to add a key to."""
     if isinstance(value, cst.Dict) or (isinstance(value, cst.Call) and source.name(value.func) == "dict"):
         return source, value

@@ -73,8 +73,8 @@ class Reached:
         function = source.enclosing(statement, cst.FunctionDef)
         if function is None or not self._elsewhere:
             return False
-        first, last = source.line(function), source.span(function)[1][0]
-        return not any(file == source.path and first <= line <= last for file, line in self._births)
+        lines = source.extent(function)
+        return not any(file == source.path and line in lines for file, line in self._births)
 
     def refusal(self, fix: Fix, source_of: Callable[[str], Source]) -> str | None:
         """Why ``fix`` would change nothing that was measured, in words for the end of a message."""

@@ -78,8 +78,7 @@ def _passes(context: Context, step: TrainingStep) -> float:
     """How often a step sends the loss back; one where it does not."""
     if isinstance(step, InferenceStep):
         return 1.0
-    (first, _), (last, _) = step.source.span(step.backward)
-    here = context.costs_within(step.source.path, first, last)
+    here = context.costs_of(step.source, step.backward)
     return max(1.0, max((cost.calls for cost in here), default=1.0))
 
 

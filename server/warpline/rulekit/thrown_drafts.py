@@ -119,8 +119,7 @@ def _for_one(context: Context, visits: Visits, thrown: Thrown) -> Fix:
     if len(read) != 1 or "" in read:
         raise Refused(by_hand)
     (tensor,) = read
-    edits = Edits(source)
-    edits.set_argument(call, "inputs", f"[{tensor}]")
+    edits = Edits(source).set_argument(call, "inputs", f"[{tensor}]")
     return edits.fix("Compute the gradient of this tensor only", "unsafe")
 
 
@@ -148,8 +147,8 @@ def _for_optimizer(context: Context, visits: Visits, thrown: Thrown) -> Fix:
         raise Refused(_FOR_PART)
     ((name, all_of_it),) = found.items()
     some = "" if all_of_it else " if p.requires_grad"
-    edits = Edits(source)
-    edits.set_argument(call, "inputs", f'[p for group in {name}.param_groups for p in group["params"]{some}]')
+    taken = f'[p for group in {name}.param_groups for p in group["params"]{some}]'
+    edits = Edits(source).set_argument(call, "inputs", taken)
     return edits.fix("Compute the gradients that the optimizer takes", "unsafe")
 
 
@@ -223,11 +222,11 @@ def _computes_only(visits: Visits, source: Source, statement: cst.SimpleStatemen
     """Whether nothing that the statement computes is trained by any pass, and no caller goes on with it."""
     if isinstance(statement.body[0], cst.Return):
         return False
-    (first, _), (last, _) = source.span(statement)
+    lines = source.extent(statement)
     return all(
         visits.under(number) <= visits.alone
         for number, frame in enumerate(visits.flow.frames)
-        if frame.file == source.path and first <= frame.line <= last
+        if frame.file == source.path and frame.line in lines
     )
 
 

@@ -7,7 +7,7 @@ The loss is sent back by ``loss.backward()``, by a framework's call that is give
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,8 +46,7 @@ class TrainingStep:
 
     def adds_to_graph(self, statement: Statement) -> bool:
         """Whether the loss may go back through what a statement computes: not through what makes a batch."""
-        (first, _), (last, _) = self.source.span(statement)
-        return not self.graph or any(first <= line <= last for line in self.graph)
+        return not self.graph or not self.graph.isdisjoint(self.source.extent(statement))
 
     def ran(self, node: cst.CSTNode) -> bool:
         """Whether the statement of ``node`` ran before the measured steps ended, or may have."""
@@ -108,8 +107,7 @@ class TrainingStep:
             for statement in self.block
             if statement not in self.forward and not self.source.inside(self.backward, statement)
         )
-        spans = map(self.source.span, others)
-        return {line for (first, _), (last, _) in spans for line in range(first, last + 1)}
+        return {line for statement in others for line in self.source.extent(statement)}
 
     @cached_property
     def _blocks(self) -> list[tuple[list[Statement], Statement]]:
@@ -154,13 +152,8 @@ class TrainingStep:
 
     def optimizer_steps(self) -> list[cst.Call]:
         """``optimizer.step()``; schedulers' and profilers' are left out by their names."""
-        found = []
-        for call in self.calls("step"):
-            assert isinstance(call.func, cst.Attribute)
-            name = self.source.code(call.func.value).lower()
-            if "opt" in name and "sched" not in name:
-                found.append(call)
-        return found
+        named = [(call, self.source.code(_receiver(call)).lower()) for call in self.calls("step")]
+        return [call for call, name in named if "opt" in name and "sched" not in name]
 
 
 def training_steps(context: Context) -> list[TrainingStep]:
@@ -200,23 +193,14 @@ def _handed_back(source: Source) -> Iterator[cst.Return]:
         method, seen = methods.get("training_step"), set[str]()
         while method is not None and method.name.value not in seen:
             seen.add(method.name.value)
-            last = next(
-                (one for one in reversed(source.nodes(cst.Return, within=method)) if one.value is not None),
-                None,
-            )
-            if last is None:
+            returns = [one for one in source.nodes(cst.Return, within=method) if one.value is not None]
+            if not returns:
                 break
-            called = _own_method(source, _returned(source, last))
-            if called not in methods:
-                yield last
-                break
-            method = methods[called]
-
-
-def _own_method(source: Source, value: cst.BaseExpression) -> str:
-    """``"other"`` of ``self.other(…)``."""
-    name = source.code(value.func) if isinstance(value, cst.Call) else ""
-    return name[5:] if name.startswith("self.") else ""
+            value = _returned(source, returns[-1])
+            called = source.code(value.func) if isinstance(value, cst.Call) else ""
+            method = methods.get(called[5:]) if called.startswith("self.") else None
+            if method is None:
+                yield returns[-1]
 
 
 def _returned(source: Source, node: cst.Return) -> cst.BaseExpression:
@@ -242,11 +226,8 @@ def _spent(context: Context, step: TrainingStep) -> float:
 
 def _bound(statement: Statement) -> Iterator[str]:
     """Names that ``statement`` gives a value, also inside a ``with`` or ``if``."""
-    targets: Iterable[cst.CSTNode] = (
-        item.target for item in descend(statement, cst.AssignTarget, cst.AugAssign, cst.AnnAssign)
-    )
-    for target in targets:
-        for name in descend(target, cst.Name):
+    for item in descend(statement, cst.AssignTarget, cst.AugAssign, cst.AnnAssign):
+        for name in descend(item.target, cst.Name):
             yield name.value
 
 

@@ -13,7 +13,7 @@ from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.own_launches import launches_itself
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name
+from warpline.syntax.source import called_name
 from warpline.wire.dataflow import LIBRARY
 
 _COPIES = {"clone", "contiguous"}
@@ -52,7 +52,7 @@ def without_copies(context: Context, graph: Graph, copies: Collection[Node]) -> 
         edits.setdefault(file, Edits(source)).replace(calls[0], code)
     _nothing_writes(graph, copies)
     _no_view_follows(context, graph, copies)
-    (first, *rest) = edits.values()
+    first, *rest = edits.values()
     return first.fix("Leave out the copy", "unsafe", *rest)
 
 
@@ -87,7 +87,7 @@ def _no_view_follows(context: Context, graph: Graph, copies: Collection[Node]) -
         for call in source.nodes(cst.Call):
             if called_name(call) not in _OF_STRIDES:
                 continue
-            lines = _lines(source, call)
+            lines = source.extent(source.statement(call) or call)
             here = {(source.path, line) for line in lines}
             before = not here & ran and context.reached.node(source, call) is True
             if here & follow or not (before or here & ran):
@@ -103,11 +103,6 @@ def _is_merged(graph: Graph, value: int) -> bool:
             return True
         value = node.inputs[0]
     return False
-
-
-def _lines(source: Source, call: cst.Call) -> range:
-    (first, _), (last, _) = source.span(source.statement(call) or call)
-    return range(first, last + 1)
 
 
 def _after(graph: Graph, copies: Collection[Node]) -> Iterator[Node]:

@@ -113,7 +113,7 @@ from warpline.model.change import OverlapCopies
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source, ms
 from warpline.rulekit.copies import copy_waits, move_calls, without_waiting
-from warpline.syntax.source import is_method
+from warpline.syntax.source import called_name, is_method, receiver
 from warpline.wire.sites import Sync, facts_of
 
 _FACTORIES = ("empty", "zeros", "ones", "full", "rand", "randn", "tensor", "empty_like", "zeros_like")
@@ -170,15 +170,14 @@ def _fix(context: Context, place: tuple[str, int]) -> Fix:
 
 def _is_filled(source: Source, move: cst.Call) -> bool:
     """Whether the file writes into the tensor that ``move`` copies, and does not just replace it."""
-    moved = source.code(move.func.value) if isinstance(move.func, cst.Attribute) else ""
+    moved = source.code(receiver(move) or move)
     assign = source.enclosing(move, cst.Assign)
     if assign is not None and moved in [source.code(target.target) for target in assign.targets]:
         return False
-    methods = [call.func for call in source.nodes(cst.Call) if isinstance(call.func, cst.Attribute)]
     targets = [target.target for target in source.nodes(cst.AssignTarget)]
-    written = [method.value for method in methods if method.attr.value.endswith("_")]
+    written = [receiver(call) for call in source.nodes(cst.Call) if called_name(call).endswith("_")]
     written += [target.value for target in targets if isinstance(target, cst.Subscript)]
-    return moved in [source.code(node) for node in written]
+    return moved in [source.code(node) for node in written if node is not None]
 
 
 def _pins(context: Context) -> list[tuple[Source, cst.Call]]:

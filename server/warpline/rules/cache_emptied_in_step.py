@@ -75,20 +75,18 @@ class CacheEmptiedInStep(Rule):
                 continue
             if context.source(cost.file).call(cost.line, "empty_cache") is None:
                 continue
-            place = cost.place
             yield context.draft(
-                place,
+                cost.place,
                 "Emptying the memory cache takes {spent} of each step ({share}). Later allocations "
                 "have to call the driver again.",
                 context.spent("time at the line", spent),
                 cost_ms=spent,
-                change=Scale((place,), device=1.0, host=0.0),
+                change=Scale((cost.place,), device=1.0, host=0.0),
                 fixes=[partial(_fix, context, cost)],
             )
 
 
 def _fix(context: Context, cost: LineCost) -> Fix:
     source = context.source(cost.file)
-    edits = Edits(source)
-    edits.remove_call(source.call(cost.line, "empty_cache"))
+    edits = Edits(source).remove_call(source.call(cost.line, "empty_cache"))
     return edits.fix("Remove the empty_cache() call", "safe")

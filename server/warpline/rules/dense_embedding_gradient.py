@@ -382,8 +382,7 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
         raise Refused("`sparse` may be set elsewhere: set it by hand")
     changes = Changes(context)
     changes.recorded(made, source, call, "sparse", "True")
-    first, *rest = changes.edits.values()
-    return first.fix("Use sparse gradients", "unsafe", *rest)
+    return changes.fix("Use sparse gradients", "unsafe")
 
 
 def _is_fused_now(context: Context, site: Site, kind: str) -> bool:
@@ -425,9 +424,7 @@ def _in_call(context: Context, table: Table) -> Fix:
     ]
     if graph is None or not read or not graph.parameters.issuperset(read):
         raise Refused("pass `sparse=True` if nothing is done to the table before its rows are looked up")
-    edits = Edits(source)
-    edits.set_argument(call, "sparse", "True")
-    return edits.fix("Use sparse gradients", "unsafe")
+    return Edits(source).set_argument(call, "sparse", "True").fix("Use sparse gradients", "unsafe")
 
 
 def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call]) -> Fix:
@@ -437,9 +434,4 @@ def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call])
         made = [display_of(context, site, one.name) for one in site.arguments if one.passed]
         if facts_of(Module, site).type not in _MODULES and any(one and one[1] is display for one in made):
             raise Refused("other modules take the same settings: pass `sparse=True` to this embedding alone")
-    edits = Edits(where)
-    if isinstance(display, cst.Dict):
-        edits.set_entry(display, "sparse", "True")
-    else:
-        edits.set_argument(display, "sparse", "True")
-    return edits.fix("Use sparse gradients", "unsafe")
+    return Edits(where).set_entry(display, "sparse", "True").fix("Use sparse gradients", "unsafe")

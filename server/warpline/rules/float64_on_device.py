@@ -294,6 +294,12 @@ _SOLVES = re.compile(
 )
 
 
+_TRY_IT = (
+    "the script asks for float64, and a factorization or a solver may fail without it: if yours is well "
+    "conditioned, try float32 by hand"
+)
+
+
 class Float64OnDevice(Rule):
     area = "precision"
 
@@ -325,7 +331,7 @@ class Float64OnDevice(Rule):
                 otherwise=less_device_time(spent, saving, assumed=True),
             ),
             severity="hint" if wanted else None,
-            fixes=[_try_it if wanted else partial(_fix, context, source, nodes, setting)],
+            fixes=[_TRY_IT if wanted else partial(_fix, context, source, nodes, setting)],
         )
 
 
@@ -333,13 +339,6 @@ def _solves(context: Context) -> bool:
     """Whether the step factorizes or solves in float64, which may fail in float32 for want of precision."""
     return any(
         _SOLVES.search(op.name) and _is_float64(op) for cost in context.profile.lines for op in cost.ops
-    )
-
-
-def _try_it() -> Fix:
-    raise Refused(
-        "the script asks for float64, and a factorization or a solver may fail without it: if yours is well "
-        "conditioned, try float32 by hand"
     )
 
 

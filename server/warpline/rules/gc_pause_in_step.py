@@ -261,8 +261,7 @@ def _collect(context: Context, place: tuple[str, int]) -> cst.Call | None:
 def _remove(context: Context, place: tuple[str, int]) -> Fix:
     source = context.source(place[0])
     call = _collect(context, place)
-    edits = Edits(source)
-    edits.remove_call(call)
+    edits = Edits(source).remove_call(call)
     if call is not None:
         _remove_import(source, call, edits)
     return edits.fix("Remove gc.collect() from the step", "safe")

@@ -162,11 +162,10 @@ def _skipped(context: Context, event: CompileEvent) -> Draft | None:
     function = function_at(source, event.line)
     if function is None or not context.can("kernels") or skipped_at(context, source, function) is not event:
         return None
-    (first, _), (last, _) = source.span(function)
     ran = compiled_lines(context)
     costs = [
         cost
-        for cost in context.costs_within(event.file, first, last)
+        for cost in context.costs_of(source, function)
         if cost.kernels and cost.place not in ran and function_at(source, cost.line) is function
     ]
     runs = chains(sorted(costs, key=lambda cost: cost.line), None)

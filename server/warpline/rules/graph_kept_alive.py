@@ -204,7 +204,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, size
 from warpline.rulekit.keeping import keepers
 from warpline.rulekit.memory import growth_bytes
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, is_method, receiver
 
 
 class GraphKeptAlive(Rule):
@@ -234,24 +234,15 @@ class GraphKeptAlive(Rule):
 def _kept_losses(source: Source) -> Iterator[cst.Name]:
     """``loss`` in ``total += loss`` and ``losses.append(loss)``, in a loop that calls
     ``loss.backward()``; not where the sum itself is sent back."""
-    sent = {
-        call.func.value.value
-        for call in source.nodes(cst.Call)
-        if is_method(call, "backward")
-        and isinstance(call.func, cst.Attribute)
-        and isinstance(call.func.value, cst.Name)
-    }
+    losses = (receiver(call) for call in source.nodes(cst.Call) if is_method(call, "backward"))
+    sent = {loss.value for loss in losses if isinstance(loss, cst.Name)}
     for node in source.nodes(cst.Name):
         if node.value not in sent or not source.loops(node):
             continue
         parent = source.parent(node)
-        if (
-            isinstance(parent, cst.AugAssign)
-            and parent.value is node
-            and isinstance(parent.operator, cst.AddAssign)
-        ):
-            target = parent.target
-            if not (isinstance(target, cst.Name) and target.value in sent):
+        if isinstance(parent, cst.AugAssign) and parent.value is node:
+            sent_itself = isinstance(parent.target, cst.Name) and parent.target.value in sent
+            if isinstance(parent.operator, cst.AddAssign) and not sent_itself:
                 yield node
         elif isinstance(parent, cst.Arg) and is_method(source.parent(parent), "append"):
             yield node

@@ -294,11 +294,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 from warpline.model.change import ABOUT, Change, CompiledCalls, RemoveLaunches, Replace, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms
 from warpline.rulekit.calling import below, function_of, model_born
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
@@ -502,20 +503,15 @@ def _model(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
     """Lines of the forward and the backward pass, and of what they call."""
     if step is None:
         return set()
-    (first, _), (last, _) = step.source.span(step.backward)
-    backward = _reached(context, context.costs_within(step.source.path, first, last))
+    backward = _reached(context, context.costs_of(step.source, step.backward))
     return _forward(context, step) | backward
 
 
 def _forward(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
     """Lines of the forward pass, and of what they call."""
-    spans = map(step.source.span, step.forward) if step is not None else ()
-    return {
-        place
-        for (first, _), (last, _) in spans
-        if step is not None
-        for place in _reached(context, context.costs_within(step.source.path, first, last))
-    }
+    if step is None:
+        return set()
+    return _reached(context, chain(*(context.costs_of(step.source, one) for one in step.forward)))
 
 
 def _reached(context: Context, costs: Iterable[LineCost]) -> set[tuple[str, int]]:
@@ -540,7 +536,5 @@ def _runs(context: Context, born: Site) -> float:
 def _graph(context: Context, site: Site) -> Fix:
     if facts_of(Compile, site).dynamic:
         raise Refused("it is compiled for changing sizes, and each size would need its own CUDA graph")
-    source = context.source(site.file)
-    edits = Edits(source)
-    set_option(source, edits, site.line, "mode", '"reduce-overhead"')
+    edits = set_option(context, site, "mode", '"reduce-overhead"')
     return edits.fix("Launch the compiled kernels as CUDA graphs", "unsafe")

@@ -472,9 +472,8 @@ def _fix(context: Context, site: Site, workers: int) -> Fix:
         raise Refused(
             'workers import the script again, and its loop is not under `if __name__ == "__main__"`'
         )
-    values = {"num_workers": str(workers), "persistent_workers": "True"}
     title = f"Use {workers} worker processes"
-    return change_loader(context, site, values, title=title, applicability="unsafe")
+    return change_loader(context, site, title, num_workers=str(workers), persistent_workers="True")
 
 
 def _imported_again(context: Context) -> bool:

@@ -315,6 +315,5 @@ def _advice(loader: Loader) -> str:
 def _fix(context: Context, site: Site) -> Fix:
     if _is_made_again(facts_of(Loader, site)):
         return before_epochs(context, site)
-    values = {"persistent_workers": "True"}
     title = "Keep the workers between epochs (persistent_workers)"
-    return change_loader(context, site, values, title=title, applicability="unsafe")
+    return change_loader(context, site, title, persistent_workers="True")

@@ -476,9 +476,7 @@ def _switching(context: Context, uses: list[Use]) -> tuple[Source, cst.Call] | N
 
 
 def _left_out(source: Source, call: cst.Call) -> Fix:
-    edits = Edits(source)
-    edits.remove_call(call)
-    return edits.fix("Do not switch checkpointing on", "unsafe")
+    return Edits(source).remove_call(call).fix("Do not switch checkpointing on", "unsafe")
 
 
 def _fix(uses: list[Use], switch: Switch | None) -> Fix:

@@ -401,9 +401,8 @@ def _fix(
     if loader.pin_memory:
         first, *rest = others.values()
         return first.fix("Pin the batches" + also, "safe", *rest)
-    values = {"pin_memory": "True"}
     title = "Pin the loader's batches" + also
-    return change_loader(context, site, values, title=title, applicability="safe", others=others.values())
+    return change_loader(context, site, title, others=others.values(), safe=True, pin_memory="True")
 
 
 def _kept_on_host(

@@ -535,12 +535,7 @@ def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call],
         made = [display_of(context, site, one.name) for one in site.arguments if one.passed]
         if other not in _FUSED and any(one is not None and one[1] is display for one in made):
             raise Refused(f"{other} takes the same settings, and has no `fused`: pass it to {kind} alone")
-    edits = Edits(where)
-    if isinstance(display, cst.Dict):
-        edits.set_entry(display, "fused", "True")
-    else:
-        edits.set_argument(display, "fused", "True")
-    return edits.fix(f"Use the fused {kind}", "unsafe")
+    return Edits(where).set_entry(display, "fused", "True").fix(f"Use the fused {kind}", "unsafe")
 
 
 def _in_mapping(held: Origin, kind: str) -> Fix:

@@ -131,7 +131,7 @@ from dataclasses import replace
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms
 from warpline.rulekit.compiling import set_option
 from warpline.wire.run import CompileEvent, Site
 
@@ -211,7 +211,4 @@ def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
         raise Refused("the failed guard is not about a size; Dynamo's log names it (TORCH_LOGS=recompiles)")
     if site is None:
         raise Refused("the call of torch.compile was not found")
-    source = context.source(site.file)
-    edits = Edits(source)
-    set_option(source, edits, site.line, "dynamic", "True")
-    return edits.fix("Compile for dynamic shapes", "unsafe")
+    return set_option(context, site, "dynamic", "True").fix("Compile for dynamic shapes", "unsafe")

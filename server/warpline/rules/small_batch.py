@@ -548,10 +548,10 @@ class SmallBatch(Rule):
 
 
 def _fewer(context: Context, parts: Parts, factor: int) -> Fix:
-    first, *rest = parts.changed(context, factor).edits.values()
     left = parts.number // factor
     batches = "one batch" if left == 1 else f"{left} batches"
-    return first.fix(f"Accumulate {batches} instead of {parts.number}", "unsafe", *rest)
+    changes = parts.changed(context, factor)
+    return changes.fix(f"Accumulate {batches} instead of {parts.number}", "unsafe")
 
 
 def _has_room(context: Context, peak: float, factor: int) -> bool:
@@ -631,8 +631,7 @@ def _sliced(context: Context, found: Slices) -> Fix:
     changes.at_origin(found.size, "the batch size", number)
     for node in found.again:
         changes.of(found.source).replace(node, number)
-    edits = changes.of(found.size.source)
-    return edits.fix("Double the batch", "unsafe")
+    return changes.of(found.size.source).fix("Double the batch", "unsafe")
 
 
 def _thin_ms(context: Context, cost: LineCost) -> float:
@@ -685,11 +684,10 @@ def doubled(context: Context, site: Site, size: int) -> Fix:
             raise Refused("the number of accumulated batches is odd")
         others.append(Edits(source).replace(node, str(number // _FACTOR)))
     others = others or accumulating_half(context)
-    values = {"batch_size": str(size * _FACTOR)}
     title = "Double the batch" + (ACCUMULATES if others else "")
     if present is not None and not present.editable and not others and holder(site, "batch_size") is None:
         return _at_the_call(context, site, title)
-    return change_loader(context, site, values, title=title, applicability="unsafe", others=others)
+    return change_loader(context, site, title, others=others, batch_size=str(size * _FACTOR))
 
 
 def _at_the_call(context: Context, site: Site, title: str) -> Fix:

@@ -112,6 +112,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, ms, percent
 from warpline.rulekit.copies import copied_to_host_unwaited, own_pinned_memory
 from warpline.rulekit.waiting import waits
+from warpline.syntax.source import receiver
 
 CLOCKS = ("perf_counter", "time.time", "perf_counter_ns", "time_ns", "monotonic", "elapsed_time")
 #: Why there is no edit where the wait may protect memory of the host.
@@ -158,18 +159,17 @@ class SynchronizeInStep(Rule):
 
 def _of_device(source: Source, call: cst.Call) -> bool:
     """Whether it waits for all of a device's work, and not for an event or another stream."""
-    holder = call.func.value if isinstance(call.func, cst.Attribute) else call.func
-    if isinstance(holder, cst.Call):
-        return source.is_named(holder.func, "current_stream", "default_stream")
+    held = receiver(call)
+    if isinstance(held, cst.Call):
+        return source.is_named(held.func, "current_stream", "default_stream")
     return source.name(call.func).startswith("torch.")
 
 
 def _fix(context: Context, cost: LineCost) -> Fix:
     source = context.source(cost.file)
     call = source.call(cost.line, "synchronize")
-    edits = Edits(source)
-    edits.remove_call(call)
+    edits = Edits(source).remove_call(call)
     # Unsafe beside a clock: what the script prints as its time would be another one.
-    around = (call and source.enclosing(call, cst.FunctionDef)) or source.module
+    around = source.scope(call) if call is not None else source.module
     clocks = any(source.is_named(call.func, *CLOCKS) for call in source.nodes(cst.Call, within=around))
     return edits.fix("Do not synchronize in each step", "unsafe" if clocks else "safe")

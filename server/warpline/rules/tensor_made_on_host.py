@@ -204,7 +204,7 @@ from warpline.rulekit.made_here import check_arguments, made_here
 from warpline.rulekit.origins import argument_origin
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.terms import names_in
-from warpline.syntax.source import Source, only_target
+from warpline.syntax.source import Source, only_target, receiver
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, facts_of
 
@@ -313,7 +313,7 @@ def _of_torch(source: Source, call: cst.Call) -> bool:
 def _fix(context: Context, site: Site) -> Fix:
     source = context.source(site.file)
     for move in move_calls(source, site.line):
-        given = move.func.value if isinstance(move.func, cst.Attribute) else move
+        given = receiver(move) or move
         made = made_here(context, source, given)
         factory = source.name(made.call.func).rpartition(".")[2] if made is not None else ""
         if made is None or factory not in CONSTANT + RANDOM:
@@ -373,7 +373,7 @@ def _moved_alone(
     assign = source.enclosing(made, cst.Assign)
     target = only_target(assign)
     found = made_here(context, source, assign.value) if assign is not None else None
-    given = move.func.value if isinstance(move.func, cst.Attribute) else None
+    given = receiver(move)
     if not isinstance(target, cst.Name) or not isinstance(given, cst.Name) or given.value != target.value:
         return None
     if found is None or found.call is not made or found.pinned:

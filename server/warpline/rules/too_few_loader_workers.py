@@ -103,7 +103,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.change import LoaderWorkers
-from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.kept_samples import kept_samples, made_once
 from warpline.rulekit.loaders import (
@@ -118,7 +117,6 @@ from warpline.rulekit.loaders import (
     waits,
     whence,
 )
-from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
 _LATE = "With num_workers={present} each step waits {spent} for the next batch ({share} of the step). "
@@ -148,6 +146,7 @@ class TooFewLoaderWorkers(Rule):
                 continue
             if workers <= present:
                 continue
+            title = f"Use {workers} worker processes"
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 "num_workers={present} is too low: each step waits {spent} for the next batch ({share} "
@@ -167,7 +166,7 @@ class TooFewLoaderWorkers(Rule):
                 cost_ms=wait,
                 saving_ms=wait - left,
                 change=LoaderWorkers(workers, tuple(cost.place for cost in lines), present, True, batch_ms),
-                fixes=[partial(_fix, context, site, workers)],
+                fixes=[partial(change_loader, context, site, title, num_workers=str(workers))],
                 unseen=wait > captured,
             )
 
@@ -181,9 +180,3 @@ def _room(context: Context) -> int:
     if spare is None:
         spare = int(context.profile.facts.flags.cpu_count or 1) - 1
     return int(spare / max(busy, 1 / 64))
-
-
-def _fix(context: Context, site: Site, workers: int) -> Fix:
-    title = f"Use {workers} worker processes"
-    values = {"num_workers": str(workers)}
-    return change_loader(context, site, values, title=title, applicability="unsafe")

@@ -178,6 +178,7 @@ from warpline.rulekit.compiled_reach import (
     calls_of,
     compiled_again,
     in_order,
+    lines_in,
     reached_ms,
     runs_compiled,
     skipped_at,
@@ -399,9 +400,8 @@ def _compiled_with(
 
 
 def _lines_in(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
-    begun = source.line(function.body.body[0])
-    costs = context.costs_within(source.path, begun, source.span(function)[1][0])
-    return [cost for cost in costs if function_at(source, cost.line) is function]
+    lines = lines_in(context, source, function)
+    return [cost for cost in lines if function_at(source, cost.line) is function]
 
 
 def _compiled(runs: Sequence[Run], calls: float) -> Change:

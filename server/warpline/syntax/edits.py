@@ -59,28 +59,31 @@ class Edits:
 
     def set_argument(
         self, call: cst.Call, name: str, code: str, position: int | None = None, *, lacks: bool = False
-    ) -> None:
-        """Pass ``name=code``: replaces the argument's value, or adds a keyword at the end. Raises Refused if
-        ``name`` may be in unpacked arguments; ``lacks``: it is known not to be."""
+    ) -> Edits:
+        """Pass ``name=code``: replaces the argument's value, or adds a keyword at the end. Returns these
+        edits. Raises Refused if ``name`` may be in unpacked arguments; ``lacks``: it is known not to be."""
         present = self.source.argument(call, name, position)
         if present is not None:
-            self.replace(present.value, code)
-            return
+            return self.replace(present.value, code)
         if not lacks and any(arg.star for arg in call.args):
             raise Refused(f"`{name}` may be in the unpacked arguments")
         if len(call.args) == 1 and isinstance(call.args[0].value, cst.GeneratorExp):
             raise Refused("its only argument is a generator expression")
         last = call.args[-1] if call.args else None
         self._append(call, last, f"{name}={code}")
+        return self
 
-    def set_entry(self, display: cst.Dict, key: str, code: str) -> None:
-        """Give ``display`` the entry ``key: code``, or replace the value that it has."""
+    def set_entry(self, display: cst.Dict | cst.Call, key: str, code: str) -> Edits:
+        """Give ``display`` the entry ``key: code``, or replace the value that it has; a call that makes a
+        mapping gets it as an argument. Returns these edits."""
+        if isinstance(display, cst.Call):
+            return self.set_argument(display, key, code)
         for element in display.elements:
             if isinstance(element, cst.DictElement) and self.source.literal(element.key) == key:
-                self.replace(element.value, code)
-                return
+                return self.replace(element.value, code)
         last = display.elements[-1] if display.elements else None
         self._append(display, last, f'"{key}": {code}')
+        return self
 
     def _append(
         self, outer: cst.Call | cst.Dict, last: cst.Arg | cst.BaseDictElement | None, code: str
@@ -170,12 +173,13 @@ class Edits:
         block = self._block(code, self.source.indentation(start[0])).removesuffix(self.source.newline)
         self._change(start, end, block.lstrip(" \t"))
 
-    def remove_call(self, call: cst.Call | None) -> None:
-        """Remove a call that is a statement of its own. Raises Refused for another one."""
+    def remove_call(self, call: cst.Call | None) -> Edits:
+        """Remove a call that is a statement of its own. Returns these edits. Raises Refused for others."""
         statement = self.source.statement(call) if call is not None else None
         if call is None or statement is None or not isinstance(self.source.parent(call), cst.Expr):
             raise Refused("the call is not a statement of its own")
         self.remove(statement)
+        return self
 
     def remove(self, statement: Statement) -> None:
         """Take ``statement`` out, with the comment behind it, which refers to it; comments on lines of
@@ -286,7 +290,7 @@ class Edits:
         Raises :class:`Refused` when they change nothing, overlap, or leave text that does not parse.
         """
         edits: list[Edit] = []
-        for part in (self, *others):
+        for part in dict.fromkeys((self, *others)):
             edits += part._result()
         if not edits:
             raise Refused("the code already does this")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -75,10 +75,16 @@ class _Shown(dict[type, bool]):
 _SHOWN = _Shown()
 
 
-def is_method(node: cst.CSTNode | None, *names: str) -> bool:
+def is_method(node: cst.CSTNode | None, *names: str) -> TypeGuard[cst.Call]:
     """Whether ``node`` is a call of a method with one of ``names``."""
     called = node.func if isinstance(node, cst.Call) else None
     return isinstance(called, cst.Attribute) and called.attr.value in names
+
+
+def receiver(node: cst.CSTNode | None) -> cst.BaseExpression | None:
+    """What a method is called on: ``x`` of ``x.item()``. None of what is no such call."""
+    called = node.func if isinstance(node, cst.Call) else None
+    return called.value if isinstance(called, cst.Attribute) else None
 
 
 def called_name(call: cst.Call) -> str:
@@ -202,6 +208,11 @@ class Source:
     def line(self, node: cst.CSTNode) -> int:
         """The line that a node starts on, from 1."""
         return self.span(node)[0][0]
+
+    def extent(self, node: cst.CSTNode) -> range:
+        """The lines of a node."""
+        (first, _), (last, _) = self.span(node)
+        return range(first, last + 1)
 
     def place(self, node: cst.CSTNode) -> tuple[str, int]:
         """The file and the line that a node starts on."""

@@ -91,7 +91,7 @@ def _formulas(
 def _share(rewrite: Rewrite, cost: LineCost) -> float:
     """How much of a line is the formula's own work."""
     flow = rewrite.flow
-    others = {line for call in flow.evaluator.unknown for line in _span(flow, call)}
+    others = {line for call in flow.evaluator.unknown for line in flow.source.extent(call)}
     if cost.line not in others:
         return 1.0
     own = {arg.op for step in (rewrite.step, *rewrite.removed) for arg in _terms(step.term)} | {
@@ -116,11 +116,6 @@ def _terms(term: Term) -> set[Term]:
     return found
 
 
-def _span(flow: Flow, node: cst.CSTNode) -> range:
-    (first, _), (last, _) = flow.source.span(node)
-    return range(first, last + 1)
-
-
 def _hot_functions(context: Context) -> list[tuple[str, cst.FunctionDef]]:
     found: dict[tuple[str, cst.FunctionDef], float] = {}
     for cost in context.profile.lines:
@@ -141,8 +136,8 @@ def _by_line(source: Source) -> list[cst.FunctionDef | None]:
     found: list[cst.FunctionDef | None] = [None] * (len(source.lines) + 1)
     # Outer functions come first in the text, so inner ones overwrite them.
     for function in source.nodes(cst.FunctionDef):
-        (first, _), (last, _) = source.span(function)
-        found[first : last + 1] = [function] * (last + 1 - first)
+        for line in source.extent(function):
+            found[line] = function
     return found
 
 
@@ -181,7 +176,7 @@ def _helpers(rewrite: Rewrite, found: object) -> list[cst.FunctionDef]:
 def _lines_of(flow: Flow, functions: list[cst.FunctionDef]) -> Iterator[int]:
     for function in functions:
         for statement in function.body.body:
-            yield from _span(flow, statement)
+            yield from flow.source.extent(statement)
 
 
 def _lines(rewrite: Rewrite, found: object) -> Iterator[int]:
@@ -189,4 +184,4 @@ def _lines(rewrite: Rewrite, found: object) -> Iterator[int]:
     given = {part for term in getattr(found, "arguments", ()) for part in _terms(term)}
     made = (step.expression for step in rewrite.removed if step.term not in given)
     for node in (rewrite.node, *made):
-        yield from _span(rewrite.flow, node)
+        yield from rewrite.flow.source.extent(node)
