@@ -306,7 +306,7 @@ def _fix(context: Context, cost: LineCost, size: int, padded: int, known: Holder
         raise Refused(reason)
     node: cst.BaseExpression
     if library is not None and holder is None:
-        return padding(context, library, padded).fix(f"Pad `{library.name}`", "unsafe")
+        return padding(context, library, padded)
     if holder is not None:
         source, node, text = _held(context, holder, size, padded, longer=library is not None)
     else:
