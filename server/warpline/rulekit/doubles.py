@@ -182,23 +182,11 @@ def _number(source: Source, node: cst.BaseExpression, depth: int = 4) -> type[in
             return None
         return float if float in both or isinstance(node.operator, cst.Divide) else int
     if isinstance(node, cst.Name) and depth:
-        around = source.enclosing(node, cst.FunctionDef)
-        scopes = [around, source.module] if around is not None else [source.module]
-        given = next((found for one in scopes if (found := _given(source, node.value, one))), [])
+        scopes = (source.scope(node), source.module)
+        given = next((found for one in scopes if (found := source.values(node.value, one))), [])
         types = {_number(source, one, depth - 1) for one in given}
         return types.pop() if len(types) == 1 else None
     return None
-
-
-def _given(source: Source, name: str, within: cst.CSTNode) -> list[cst.BaseExpression]:
-    """What assignments give a name, also those of several names at once."""
-    found = source.assigned(name, within=within)
-    for node in source.nodes(cst.Assign, within=within):
-        for target in (one.target for one in node.targets):
-            if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
-                both = zip(target.elements, node.value.elements, strict=False)
-                found += [value.value for one, value in both if source.code(one.value) == name]
-    return found
 
 
 def _is_cast(source: Source, call: cst.Call) -> bool:

@@ -19,7 +19,7 @@ from warpline.rulekit.fresh import BY_HAND, MAKES, PROCESSES, changes
 from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import Graph, Node, graph_of
 from warpline.rulekit.graph.storages import storages
-from warpline.rulekit.origins import assigned_values, fields, is_self
+from warpline.rulekit.origins import assigned_values, field_names, fields, is_self, only_value
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name, is_method, receiver
 from warpline.wire.sites import Loader, Move, facts_of
@@ -346,10 +346,11 @@ def _given(
     found = assigned_values(context, source, node)
     if isinstance(node, cst.Attribute):
         name, classes = node.attr.value, _classes(context, source, node.value)
-        owners = [one for one in _fields(context, name) if one[1].name.value in classes]
         passed = [
             (other, argument.value)
-            for _, owner, names in owners
+            for where in context.sources()
+            for owner in where.nodes(cst.ClassDef)
+            if owner.name.value in classes and name in (names := field_names(where, owner))
             for other, call in context.calls(owner.name.value)
             if (argument := other.argument(call, name, names.index(name))) is not None
         ]
@@ -377,10 +378,10 @@ def _classes(context: Context, source: Source, node: cst.BaseExpression) -> set[
                 found = {called_name(node)}
                 break
             node = back
-        given = assigned_values(context, source, node) if isinstance(node, (cst.Name, cst.Attribute)) else []
-        if len(given) != 1:
+        given = only_value(context, source, node)
+        if given is None:
             break
-        source, node = given[0]
+        source, node = given
     for _ in range(_DEPTH):
         for other in context.sources():
             for one in other.nodes(cst.ClassDef):
@@ -398,26 +399,6 @@ def _assigned_in(context: Context, name: str, classes: set[str]) -> list[tuple[S
         and (owner := source.enclosing(assign, cst.ClassDef)) is not None
         and owner.name.value in classes
     ]
-
-
-def _fields(context: Context, name: str) -> list[tuple[Source, cst.ClassDef, list[str]]]:
-    """The classes with an annotated field of that name, each with its fields in order."""
-    found = [
-        (
-            source,
-            owner,
-            [
-                source.code(one.target)
-                for line in owner.body.body
-                if isinstance(line, cst.SimpleStatementLine)
-                for one in line.body
-                if isinstance(one, cst.AnnAssign)
-            ],
-        )
-        for source in context.sources()
-        for owner in source.nodes(cst.ClassDef)
-    ]
-    return [one for one in found if name in one[2]]
 
 
 def _is_tensor(source: Source, node: cst.BaseExpression) -> bool:
