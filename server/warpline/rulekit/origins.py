@@ -187,11 +187,9 @@ def assigned_values(
         scopes = {source.enclosing(one, cst.FunctionDef) for one in bound}
         scope = next((one for one in functions if one in scopes), None)
         here = [one for one in bound if source.enclosing(one, cst.FunctionDef) is scope]
-        pairs = [one for each in _assignments(source, scope or source.module) for one, _ in _pairs(each)]
-        if any(
-            one not in pairs and not isinstance(source.parent(one), (cst.Param, cst.ImportAlias))
-            for one in here
-        ):
+        known = [target for target, _ in assignments(source, scope)]
+        others = (source.parent(one) for one in here if one not in known)
+        if not all(isinstance(one, (cst.Param, cst.ImportAlias)) for one in others):
             return []
     return [*_assigned(context, source, node)]
 
@@ -205,28 +203,27 @@ def only_value(
 
 
 def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
-    for node in _assignments(source, scope):
-        owner = next((outer for outer in source.ancestors(node) if isinstance(outer, _SCOPES)), source.module)
-        if owner is not scope:
-            continue
-        for target, value in _pairs(node):
-            if isinstance(target, cst.Name) and target.value == name:
+    for target, value in assignments(source, scope):
+        if isinstance(target, cst.Name) and target.value == name:
+            owner = next((one for one in source.ancestors(target) if isinstance(one, _SCOPES)), source.module)
+            if owner is scope:
                 yield value
 
 
-def _assignments(source: Source, scope: cst.CSTNode) -> list[cst.Assign | cst.AnnAssign]:
-    """The assignments of a scope, those without a type first."""
-    return [*source.nodes(cst.Assign, within=scope), *source.nodes(cst.AnnAssign, within=scope)]
-
-
-def _pairs(node: cst.Assign | cst.AnnAssign) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """The targets with what each gets; those of a tuple one by one."""
-    for target in [node.target] if isinstance(node, cst.AnnAssign) else [one.target for one in node.targets]:
-        if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
-            for entry, value in zip(target.elements, node.value.elements, strict=False):
-                yield entry.value, value.value
-        elif node.value is not None:
-            yield target, node.value
+def assignments(
+    source: Source, within: cst.CSTNode | None = None
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The targets of assignments with what each gets, those of a tuple one by one; those with a type last."""
+    for node in source.nodes(cst.Assign, within=within):
+        for target in (one.target for one in node.targets):
+            if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
+                for entry, value in zip(target.elements, node.value.elements, strict=False):
+                    yield entry.value, value.value
+            else:
+                yield target, node.value
+    for typed in source.nodes(cst.AnnAssign, within=within):
+        if typed.value is not None:
+            yield typed.target, typed.value
 
 
 def _defaults(
@@ -290,11 +287,10 @@ def _dict_values(context: Context, key: str) -> Iterator[Origin]:
 def _set_values(context: Context, key: str) -> Iterator[Origin]:
     """What ``config["key"] = value`` sets."""
     for source in context.sources():
-        for node in source.nodes(cst.Assign):
-            for target, value in _pairs(node):
-                read = entry_read(target)
-                if read is not None and source.literal(read[1]) == key:
-                    yield Origin("dict", source, value, f"the entry `{key}`")
+        for target, value in assignments(source):
+            read = entry_read(target)
+            if read is not None and source.literal(read[1]) == key:
+                yield Origin("dict", source, value, f"the entry `{key}`")
 
 
 def _entry(source: Source, value: cst.BaseExpression, key: str) -> cst.BaseExpression | None:
@@ -389,8 +385,8 @@ def _own_values(source: Source, node: cst.Attribute) -> list[cst.BaseExpression]
     if owner is None:
         return []
     name = node.attr.value
-    pairs = (pair for assign in _assignments(source, owner) for pair in _pairs(assign))
-    own = ((one, value) for one, value in pairs if isinstance(one, cst.Attribute) and is_self(one.value))
+    given = assignments(source, owner)
+    own = ((one, value) for one, value in given if isinstance(one, cst.Attribute) and is_self(one.value))
     return [*_values(source, owner, name), *(value for one, value in own if one.attr.value == name)]
 
 
