@@ -165,7 +165,7 @@ def never_wait(context: Context, places: list[FileLine]) -> bool:
 
 
 def _position(move: cst.Call) -> int:
-    """Of ``non_blocking``."""
+    """The position of ``non_blocking``."""
     return 2 if is_method(move, "to") else 1
 
 

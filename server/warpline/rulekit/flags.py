@@ -219,7 +219,7 @@ def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Sw
 
 
 def _own_flags(source: Source, node: cst.CSTNode) -> Iterator[tuple[cst.Attribute, bool]]:
-    """Those of the conditions that are attributes of the method's own object, each with what it has to be."""
+    """The conditions that are attributes of the method's own object, each with what it has to be."""
     for part, needed in _conditions(source, node):
         if isinstance(part, cst.Attribute) and is_self(part.value):
             yield part, needed
