@@ -20,7 +20,7 @@ from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.frameworks import construction_call
 from warpline.rulekit.loaders import loader_call, setting
-from warpline.rulekit.origins import Origin, executes_text, option_names, origin, overridden, parameters
+from warpline.rulekit.origins import Origin, executes_text, option_names, origin, overridden, parameter_of
 from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Refused
@@ -378,9 +378,8 @@ _Taken = tuple[Origin, tuple[cst.BaseExpression, ...]]  # with what the size is 
 
 def _of_loaders(context: Context, source: Source, loop: cst.For) -> Iterator[_Taken]:
     """The sizes of loaders from which the loop takes a batch in each turn."""
-    (first, _), (last, _) = source.span(loop)
     for site in context.sites("loader"):
-        if not any(file == source.path and first <= line <= last for file, line in site.uses):
+        if not any(file == source.path and line in source.extent(loop) for file, line in site.uses):
             continue
         found = setting(context, site, "batch_size")
         if found is not None and whole(context, found) == facts_of(Loader, site).batch_size:
@@ -518,12 +517,8 @@ def _param(source: Source, node: cst.BaseExpression) -> tuple[str, cst.FunctionD
     name = _word(source, call.func)
     made = [methods(one).get("__init__") for one in source.nodes(cst.ClassDef) if one.name.value == name]
     functions = [*source.functions(name), *(one for one in made if one is not None)]
-    if len(functions) != 1:
-        return None
-    if arg.keyword is not None:
-        return arg.keyword.value, functions[0]
-    params, at = parameters(functions[0]), call.args.index(arg)
-    return (params[at], functions[0]) if at < len(params) else None
+    given = parameter_of(functions[0], arg, call) if len(functions) == 1 else None
+    return (given, functions[0]) if given is not None else None
 
 
 def _is_passed(reads: _Reads, source: Source, node: cst.BaseExpression) -> bool:

@@ -12,12 +12,13 @@ from warpline.model.report import Fix
 from warpline.rulekit.calling import below, callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.attention import PRODUCTS
-from warpline.rulekit.graph.constants import READS, VIEWS, constant_values
+from warpline.rulekit.graph.constants import READS, constant_values
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.parts import Part
-from warpline.rulekit.graph.storages import storages
+from warpline.rulekit.graph.storages import VIEWS, storages
+from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name
+from warpline.syntax.source import Source, called_name, methods
 
 FileLine = tuple[str, int]
 #: The head of a loop that each step begins again runs once more than its body: at least so often.
@@ -83,29 +84,45 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
     site = graph.site(nodes[0])
     name = site.function.rpartition(".")[2] if site is not None else ""
     calls = [call for call in source.calls(place[1], name) if isinstance(call.func, cst.Name)]
-    owner = source.enclosing(calls[0], cst.ClassDef) if len(calls) == 1 else None
-    made = _methods(source, owner, "__init__")
-    if owner is None or len(made) != 1:
+    if len(calls) != 1 or any(arg.star for arg in calls[0].args):
         raise Refused(BY_HAND)
-    call, (init,) = calls[0], made
+    (call,) = calls
+    owner, init = _made_in(source, call)
     names = [one for arg in call.args for one in source.nodes(cst.Name, within=arg) if source.is_value(one)]
     settled = all(one.value == "self" or source.constant(one.value) is not None for one in names)
     read = _own(source, call)
-    if read is None or not settled or any(arg.star for arg in call.args):
-        raise Refused(BY_HAND)
     registered = _registered(source, init)
-    known = registered | _stored(source, init)
     numbers = _is_module(source, owner, registered) and _of_numbers(context, graph, source, name)
-    if read - known or not (registered & read or numbers) or _loads(context):
+    if not settled or not (registered & (read or set()) or numbers):
+        raise Refused(BY_HAND)
+    _refuse_changes(context, source, owner, init, read)
+    return _kept(source, init, [call], "self", source.code(call), module=True)
+
+
+def _made_in(source: Source, node: cst.CSTNode) -> tuple[cst.ClassDef, cst.FunctionDef]:
+    """The class around ``node`` and its ``__init__``. Raises Refused."""
+    owner = source.enclosing(node, cst.ClassDef)
+    init = methods(owner).get("__init__") if owner is not None else None
+    if owner is None or init is None:
+        raise Refused(BY_HAND)
+    return owner, init
+
+
+def _refuse_changes(
+    context: Context, source: Source, owner: cst.ClassDef, init: cst.FunctionDef, read: set[str] | None
+) -> None:
+    """Raises Refused where the attributes ``read`` are not all made by ``init``, or may change later; and
+    where what is read is not known."""
+    loads = any(True for _ in context.calls("load_state_dict", "torch.load", "buffers", "named_buffers"))
+    if read is None or read - _registered(source, init) - _stored(source, init) or loads:
         raise Refused(BY_HAND)
     if changed(context, read, init, owner):
         raise Refused(BY_HAND)
-    return _kept(source, init, [call], "self", source.code(call), module=True)
 
 
 def _of_numbers(context: Context, graph: Graph, source: Source, name: str) -> bool:
     """Whether all that the file's own function computes, it computes of numbers, and returns one tensor."""
-    functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == name]
+    functions = source.functions(name)
     if len(functions) != 1 or functions[0].decorators:
         return False
     backs = [one.value for one in source.nodes(cst.Return, within=functions[0])]
@@ -158,7 +175,7 @@ def _method_at(context: Context, source: Source, place: FileLine) -> cst.Functio
         if len(one.params.params) == 1
         and [one.params.params[0].name.value] == ["self"]
         and not (one.decorators or one.asynchronous or one.params.kwonly_params)
-        and sum(_defines(other, one.name.value) for other in context.sources()) == 1
+        and sum(len(other.functions(one.name.value)) for other in context.sources()) == 1
     ]
     called = {called_name(call) for call in source.calls(place[1]) if not call.args}
     for one in found:
@@ -167,27 +184,17 @@ def _method_at(context: Context, source: Source, place: FileLine) -> cst.Functio
     return None
 
 
-def _defines(source: Source, name: str) -> int:
-    return sum(one.name.value == name for one in source.nodes(cst.FunctionDef))
-
-
 def _kept_by_object(
     context: Context, graph: Graph, source: Source, method: cst.FunctionDef, line: int
 ) -> Fix:
     """Call a method without arguments at the end of its class's ``__init__``, and keep what it returns: as a
     buffer of a module, else as an attribute. Raises Refused where it may return something else later."""
-    owner = source.enclosing(method, cst.ClassDef)
-    made = _methods(source, owner, "__init__")
-    if owner is None or len(made) != 1 or not _constant_as_a_whole(context, graph, source, method):
-        raise Refused(BY_HAND)
-    (init,), name = made, method.name.value
-    read = _read_by(source, owner, method)
-    registered = _registered(source, init)
-    known = registered | _stored(source, init)
+    (owner, init), name = _made_in(source, method), method.name.value
     backs = [one.value for one in source.nodes(cst.Return, within=method)]
-    if read is None or read - known or changed(context, read, init, owner) or _loads(context) or not backs:
+    if not backs or not _constant_as_a_whole(context, graph, source, method):
         raise Refused(BY_HAND)
-    module = _is_module(source, owner, registered)
+    _refuse_changes(context, source, owner, init, _read_by(source, owner, method))
+    module = _is_module(source, owner, _registered(source, init))
     if (module and any(map(partial(_is_several, source), backs))) or (owner.bases and not module):
         raise Refused(BY_HAND)
     here = source.calls(line)
@@ -210,16 +217,18 @@ def _constant_as_a_whole(context: Context, graph: Graph, source: Source, method:
     constant = constant_values(graph)
     nodes = _inside(context, graph, source, method)
     return bool(nodes) and all(
-        ((node.outputs and constant.issuperset(node.outputs)) or node.name in VIEWS | READS)
-        and graph.parameters.isdisjoint(map(graph.origin, node.inputs))
+        _is_constant(node, constant) and graph.parameters.isdisjoint(map(graph.origin, node.inputs))
         for node in nodes
     )
 
 
+def _is_constant(node: Node, constant: set[int]) -> bool:
+    return bool(node.outputs and constant.issuperset(node.outputs)) or node.name in VIEWS | READS
+
+
 def _inside(context: Context, graph: Graph, source: Source, function: cst.FunctionDef) -> list[Node]:
     """The operators of a function, and of those that it calls."""
-    first, last = (line for line, _ in source.span(function))
-    lines = [one for cost in context.costs_within(source.path, first, last) for one in below(context, cost)]
+    lines = [one for cost in context.costs_of(source, function) for one in below(context, cost)]
     inside = {function_of(one) for one in lines}
     sites = ((node, graph.site(node)) for node in graph.nodes)
     return [node for node, site in sites if site is not None and (site.file, site.function) in inside]
@@ -228,25 +237,21 @@ def _inside(context: Context, graph: Graph, source: Source, function: cst.Functi
 def _read_by(source: Source, owner: cst.ClassDef, method: cst.FunctionDef) -> set[str] | None:
     """The object's own attributes that a method reads, also in methods of the class that it calls. None where
     it changes any, or passes the object on."""
-    methods = {
-        one.name.value: one
-        for one in source.nodes(cst.FunctionDef, within=owner)
-        if source.enclosing(one, cst.ClassDef) is owner
-    }
+    others = methods(owner)
     read, seen, waiting = set[str](), set[str](), [method.name.value]
     while waiting:
         name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
-        body = methods[name].body
-        if _stored(source, methods[name]) or source.nodes(cst.AugAssign, cst.Yield, cst.Global, within=body):
+        body = others[name].body
+        if _stored(source, others[name]) or source.nodes(cst.AugAssign, cst.Yield, cst.Global, within=body):
             return None
         for own in (one for one in source.nodes(cst.Name, within=body) if one.value == "self"):
             above = source.parent(own)
             if not isinstance(above, cst.Attribute):
                 return None
-            (waiting.append if above.attr.value in methods else read.add)(above.attr.value)
+            (waiting.append if above.attr.value in others else read.add)(above.attr.value)
     return read
 
 
@@ -264,44 +269,17 @@ def _is_several(source: Source, value: cst.BaseExpression | None) -> bool:
 def _cached(context: Context, source: Source, line: int) -> Fix:
     """Keep what a property of a module computes. Raises Refused where what it reads may change, or it may be
     computed first where nothing can be trained of it."""
-    statement = source.statement_at(line)
-    function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
-    owner = source.enclosing(function, cst.ClassDef) if function is not None else None
-    made = _methods(source, owner, "__init__")
-    if (
-        function is None
-        or owner is None
-        or len(made) != 1
-        or len(function.decorators) != 1
-        or _loads(context)
-    ):
-        raise Refused(BY_HAND)
-    read = {
-        one.attr.value
-        for one in source.nodes(cst.Attribute, within=function.body)
-        if source.code(one.value) == "self"
-    }
+    function = function_at(source, line)
     frozen = any(True for _ in context.calls("inference_mode"))
-    known = _registered(source, made[0]) | _stored(source, made[0])
-    if frozen or read - known or changed(context, read, made[0], owner):
+    if function is None or len(function.decorators) != 1 or frozen:
         raise Refused(BY_HAND)
+    named = source.nodes(cst.Attribute, within=function.body)
+    read = {one.attr.value for one in named if source.code(one.value) == "self"}
+    _refuse_changes(context, source, *_made_in(source, function), read)
     edits = Edits(source)
     name = edits.add_import("functools.cached_property", "from functools import cached_property")
     edits.replace(function.decorators[0].decorator, name)
     return edits.fix("Compute it once", "unsafe")
-
-
-def _methods(source: Source, owner: cst.ClassDef | None, name: str) -> list[cst.FunctionDef]:
-    """The methods of a class with this name."""
-    functions = source.nodes(cst.FunctionDef, within=owner) if owner is not None else []
-    return [
-        one for one in functions if one.name.value == name and source.enclosing(one, cst.ClassDef) is owner
-    ]
-
-
-def _loads(context: Context) -> bool:
-    """Whether the script loads buffers, or goes over all of them."""
-    return any(True for _ in context.calls("load_state_dict", "torch.load", "buffers", "named_buffers"))
 
 
 def _registered(source: Source, init: cst.FunctionDef) -> set[str]:
@@ -358,17 +336,11 @@ def _computes_nothing_else(graph: Graph, file: str, function: str, constant: set
         for node in graph.nodes
         if (site := graph.site(node)) is not None and (site.file, site.function) == (file, function)
     ]
-    return function not in ("<module>", "") and all(
-        (node.outputs and constant.issuperset(node.outputs)) or node.name in VIEWS | READS for node in nodes
-    )
+    return function not in ("<module>", "") and all(_is_constant(node, constant) for node in nodes)
 
 
 def _is_property(source: Source, line: int) -> bool:
-    statement = source.statement_at(line)
-    function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
-    return function is not None and any(
-        source.is_named(one.decorator, "property") for one in function.decorators
-    )
+    return source.decorated(function_at(source, line), "property")
 
 
 def _of_buffers(graph: Graph, nodes: Sequence[Node]) -> bool:
@@ -414,8 +386,7 @@ def _counts(context: Context | None, source: Source, node: cst.CSTNode) -> bool:
 
 
 def _counted(context: Context | None, source: Source, node: cst.CSTNode) -> set[str]:
-    function = source.enclosing(node, cst.FunctionDef) or source.module
-    sums = [one for one in source.nodes(cst.AugAssign, within=function) if source.loops(one)]
+    sums = [one for one in source.nodes(cst.AugAssign, within=source.scope(node)) if source.loops(one)]
     targets: list[cst.CSTNode] = [
         one.target for one in sums if isinstance(one.value, (cst.Integer, cst.Float, cst.Name))
     ]

@@ -151,6 +151,13 @@ class Context:
             for call in source.calls_of(*names) if names else source.nodes(cst.Call):
                 yield source, call
 
+    def classes(self, name: str = "") -> Iterator[tuple[Source, cst.ClassDef]]:
+        """The classes of these files, those of a name where one is given."""
+        for source in self.sources():
+            for owner in source.nodes(cst.ClassDef):
+                if not name or owner.name.value == name:
+                    yield source, owner
+
     def note(self, text: str) -> None:
         """Say once why something could not be judged."""
         if text not in self.notes:

@@ -88,13 +88,10 @@ def _reads_global(source: Source, function: cst.FunctionDef, name: str) -> bool:
 def _module_classes(context: Context) -> set[str]:
     """Names of the classes of the script's modules, and of those that these inherit from."""
     found = {str(facts_of(Module, site).type).rpartition(".")[2] for site in context.sites("module")}
-    owners = [(source, owner) for source in context.sources() for owner in source.nodes(cst.ClassDef)]
     waiting = list(found)
     while waiting:
-        name = waiting.pop()
-        for source, owner in owners:
-            if owner.name.value == name:
-                fresh = {source.code(base.value).rpartition(".")[2] for base in owner.bases} - found
-                found |= fresh
-                waiting += fresh
+        for source, owner in context.classes(waiting.pop()):
+            fresh = {source.code(base.value).rpartition(".")[2] for base in owner.bases} - found
+            found |= fresh
+            waiting += fresh
     return found

@@ -10,10 +10,11 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.extremes import chosen_there, compared
-from warpline.rulekit.meters import ARITHMETIC, is_formatted, made_once, meter_of, parameter_of, reads
+from warpline.rulekit.meters import ARITHMETIC, is_formatted, made_once, meter_of, reads
+from warpline.rulekit.origins import parameter_of
 from warpline.rulekit.waiting import READS, USUAL, counter, read_call
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, appended, called_name, is_method
+from warpline.syntax.source import Source, Statement, appended, called_name, is_method, receiver
 
 #: Operators that bring a value to the host.
 READ_OPS = ("aten::item", "aten::_local_scalar_dense")
@@ -154,7 +155,7 @@ def _sum(
     if not told or _read_outside(source, name, loop):
         edits.insert_after(loop, f"{name} = {read}")
     # What was summed may have been integers, which no record says: then a whole number becomes 3.0.
-    integers = counts if _types(cost) else is_method(_summed(call), "sum", "count_nonzero")
+    integers = counts if _types(cost) else is_method(receiver(call), "sum", "count_nonzero")
     # A GPU multiplies by the inverse of what it divides by.
     safe = whole or (not divides and (real or not integers))
     where = "where it is told" if told else "once after the loop"
@@ -232,7 +233,7 @@ def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
     types = _types(cost)
     if types:
         return all("int" in name or "bool" in name for name in types)
-    summed = _summed(call)
+    summed = receiver(call)
     if not is_method(summed, "sum") or not isinstance(summed, cst.Call):
         return False
     made = source.nodes(cst.Call, within=summed)
@@ -249,10 +250,6 @@ def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
 
 def _types(cost: LineCost) -> list[str]:
     return [op.dtypes[0] for op in cost.ops if op.name in READ_OPS and op.dtypes]
-
-
-def _summed(call: cst.Call) -> cst.BaseExpression | None:
-    return call.func.value if isinstance(call.func, cst.Attribute) else None
 
 
 def _loop_of(source: Source, use: cst.CSTNode) -> cst.For | cst.While:
@@ -320,8 +317,7 @@ def _read_outside(source: Source, name: str, loop: cst.For | cst.While) -> bool:
 
 
 def _receiver(source: Source, call: cst.Call) -> str:
-    assert isinstance(call.func, cst.Attribute)
-    return source.code(call.func.value)
+    return source.code(cst.ensure_type(call.func, cst.Attribute).value)
 
 
 def _every_so_often(edits: Edits, statement: Statement) -> tuple[str, Applicability]:

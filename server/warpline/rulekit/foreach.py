@@ -412,8 +412,7 @@ class Loop:
 
     def statement(self, statement: cst.CSTNode) -> None:
         """Write a statement of a round for lists. Raises Refused."""
-        start, end = self.source.span(statement)
-        self.hint, self.lines = "result", range(start[0], end[0] + 1)
+        self.hint, self.lines = "result", self.source.extent(statement)
         small = (
             statement.body[0]
             if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
@@ -461,7 +460,7 @@ class Loop:
         ):
             self._store(small.targets[0].target, small.value)
         else:
-            raise Refused(_OTHER.format(self.source.lines[start[0] - 1].strip()))
+            raise Refused(_OTHER.format(self.source.lines[self.lines[0] - 1].strip()))
 
     def _branch(self, statement: cst.If) -> None:
         """``if decay != 0:``, which is the same for all tensors."""

@@ -10,6 +10,7 @@ from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.foreach import Loop, has_lists, over_lists
 from warpline.rulekit.foreach_record import ADVICE, check_rounds
+from warpline.rulekit.origins import parameter_of
 from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name
@@ -29,8 +30,7 @@ def lists_at(context: Context, cost: LineCost) -> Fix:
 
 
 def _called(context: Context, source: Source, line: int, call_line: int) -> Fix:
-    statement, function = source.statement_at(call_line), function_at(source, line)
-    loops = source.loops_from(statement) if statement is not None else []
+    loops, function = source.loops_at(call_line), function_at(source, line)
     if function is None or not loops or not isinstance(loops[0], cst.For):
         raise Refused(ADVICE)
     loop = Loop(context, source, loops[0])
@@ -38,7 +38,8 @@ def _called(context: Context, source: Source, line: int, call_line: int) -> Fix:
     inner, edits = _Body(context, source, function), Edits(source)
     inner.module = edits.add_import("torch", "import torch")
     given = []
-    for arg, name in zip(call.args, _names(function, call), strict=True):
+    for arg in call.args:
+        name = parameter_of(function, arg, call)
         keyword = f"{arg.keyword.value}=" if arg.keyword is not None else ""
         if not loop.own(arg.value):
             number = loop.number(arg.value)
@@ -68,18 +69,6 @@ def _only_call(context: Context, source: Source, function: cst.FunctionDef, loop
     if len(uses) != 2 or function.decorators:  # its own and the call's
         raise Refused(f"`{name}` is used elsewhere, too: give it lists of tensors by hand")
     return call
-
-
-def _names(function: cst.FunctionDef, call: cst.Call) -> list[str | None]:
-    """The parameter that each argument is for; None where that is not known."""
-    order = [one.name.value for one in function.params.params]
-    order = order[1:] if order[:1] in (["self"], ["cls"]) else order
-    found: list[str | None] = []
-    for position, arg in enumerate(call.args):
-        starred = any(one.star for one in call.args[: position + 1])
-        plain = order[position] if position < len(order) and not starred else None
-        found.append(arg.keyword.value if arg.keyword is not None else plain)
-    return found
 
 
 class _Body(Loop):

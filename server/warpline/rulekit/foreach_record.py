@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import graph_around
-from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import Graph, Node, Ref
-from warpline.rulekit.graph.storages import storages
+from warpline.rulekit.graph.storages import VIEWS, storages
 from warpline.syntax.edits import Refused
 from warpline.wire.dataflow import DIRECT
 

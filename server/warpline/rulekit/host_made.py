@@ -9,7 +9,7 @@ from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.copies import host_to_device
-from warpline.rulekit.graph.constants import VIEWS
+from warpline.rulekit.graph.storages import VIEWS
 from warpline.rulekit.saving import Spent
 from warpline.wire.sites import HostTensor, facts_of
 

@@ -13,7 +13,6 @@ from warpline.model.profile import LineCost, Op
 from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
-from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.lowered import (
     ALIKE,
@@ -29,6 +28,7 @@ from warpline.rulekit.graph.lowered import (
     Situation,
     is_wide,
 )
+from warpline.rulekit.graph.storages import VIEWS
 from warpline.rulekit.own_kernels import is_own
 from warpline.rulekit.terms import descend, names_in
 from warpline.syntax.edits import Refused
@@ -200,14 +200,11 @@ class Lowering:
 
     def _functions(self) -> Iterator[tuple[cst.ClassDef, Source, cst.FunctionDef]]:
         """The script's own autograd functions that the statements call, with their ``forward``."""
-        for source in self._context.sources():
-            for owner in source.nodes(cst.ClassDef):
-                if not any(source.is_named(base.value, "Function") for base in owner.bases):
-                    continue
-                forward = methods(owner).get("forward")
-                (first, _), (last, _) = source.span(forward or owner)
-                if forward and any((source.path, at) in self.places for at in range(first, last + 1)):
-                    yield owner, source, forward
+        for source, owner in self._context.classes():
+            own = any(source.is_named(base.value, "Function") for base in owner.bases)
+            forward = methods(owner).get("forward") if own else None
+            if forward and any((source.path, at) in self.places for at in source.extent(forward)):
+                yield owner, source, forward
 
     def _own_kernel(self) -> str:
         for cost in self.costs:

@@ -10,6 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from warpline.rulekit.context import Context
+from warpline.rulekit.origins import parameter_of
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source, is_method, methods, only_target
 from warpline.text.lines import line_at
@@ -84,9 +85,10 @@ def _class(
     if not isinstance(made, cst.Call):
         return None
     package, _, name = source.name(made.func).rpartition(".")
-    classes = [(one, owner) for one in context.sources() for owner in one.nodes(cst.ClassDef)]
-    found = [one for one in classes if one[1].name.value == name]
-    derived = any(other.is_named(base.value, name) for other, owner in classes for base in owner.bases)
+    found = [*context.classes(name)]
+    derived = any(
+        other.is_named(base.value, name) for other, owner in context.classes() for base in owner.bases
+    )
     if len(found) != 1 or derived:
         return None
     where, owner = found[0]
@@ -95,17 +97,6 @@ def _class(
         return None  # a library's, of the same name
     alone = all(where.code(base.value) == "object" for base in owner.bases)
     return found[0] if alone and not owner.keywords and not owner.decorators else None
-
-
-def parameter_of(method: cst.FunctionDef, arg: cst.Arg, call: cst.Call) -> str | None:
-    """The parameter that a call of ``method`` gives ``arg`` to; None where that is not plain."""
-    if any(one.star for one in call.args) or method.decorators:
-        return None
-    names = [one.name.value for one in method.params.params][1:]
-    if arg.keyword is not None:
-        return arg.keyword.value if arg.keyword.value in names else None
-    at = [one for one in call.args if one.keyword is None].index(arg)
-    return names[at] if at < len(names) else None
 
 
 def meter_of(
@@ -264,12 +255,9 @@ def _is_converted(source: Source, node: cst.CSTNode) -> bool:
         if not isinstance(call, cst.Call) or source.name(call.func) != "torch.tensor":
             return False
         return call.args[0] is arg and source.argument(call, "dtype") is not None
-    return isinstance(above, cst.Arg) and source.is_named(_called(source, above), "float")
-
-
-def _called(source: Source, arg: cst.Arg) -> cst.BaseExpression | None:
-    call = source.parent(arg)
-    return call.func if isinstance(call, cst.Call) else None
+    return isinstance(above, cst.Arg) and source.is_named(
+        getattr(source.parent(above), "func", None), "float"
+    )
 
 
 def reads(
@@ -291,7 +279,8 @@ def reads(
 def _is_put_into_text(source: Source, use: cst.Name) -> bool:
     """Whether an object is shown there by methods of its own, or those of its parts that a format names."""
     above = source.parent(use)
-    if isinstance(above, cst.Arg) and not above.star and source.is_named(_called(source, above), *_SHOW):
+    call = source.parent(above) if isinstance(above, cst.Arg) and not above.star else None
+    if isinstance(call, cst.Call) and source.is_named(call.func, *_SHOW):
         return True
     shown = isinstance(above, cst.FormattedStringExpression) and above.expression is use
     return shown or is_formatted(source, use)

@@ -105,14 +105,7 @@ def _merged(source: Source, groups: str, code: str | None = None) -> str:
 def _lists(source: Source, outer: cst.BaseExpression, group: cst.BaseExpression) -> str:
     """The code of ``outer``, in which ``group`` has a list of parameters. Raises Refused where that is not
     known."""
-    entries: dict[str, cst.BaseExpression] = {}
-    if isinstance(group, cst.Dict):
-        for element in group.elements:
-            key = source.literal(element.key) if isinstance(element, cst.DictElement) else "**"
-            entries[str(key)] = element.value
-    elif isinstance(group, cst.Call) and source.name(group.func) == "dict":
-        for arg in group.args:
-            entries[arg.keyword.value if arg.keyword is not None else "**"] = arg.value
+    entries = source.entries(group)
     value = entries.pop("params", None)
     bare = isinstance(value, cst.Name) and _is_parameter(source, value)
     if not entries or value is None or not (bare or isinstance(value, (cst.List, cst.ListComp))):
@@ -211,11 +204,10 @@ def _makes_optimizer(context: Context, source: Source, call: cst.CSTNode | None)
     """Whether an optimizer was made while the call ran. Calls of builtins, such as ``zip``, do not count."""
     if not isinstance(call, cst.Call) or hasattr(builtins, source.name(call.func)):
         return False
-    (first, _), (last, _) = source.span(call)
     places = {
         (place.file, place.line) for site in context.sites("optimizer") for place in (site, *site.frames)
     }
-    return any(file == source.path and first <= line <= last for file, line in places)
+    return any(file == source.path and line in source.extent(call) for file, line in places)
 
 
 def _elsewhere(code: str) -> Refused:

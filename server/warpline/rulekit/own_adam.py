@@ -20,7 +20,7 @@ from warpline.rulekit.graph.evaluate import Evaluation, leaves
 from warpline.rulekit.rounds import nodes_at
 from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.syntax.source import NOT_LITERAL, Source, methods
 
 ADVICE = "if this is Adam's update, `torch.optim.Adam` or `AdamW` with `fused=True` makes it in one pass"
 _OTHERWISE = f"the optimizer does more than Adam, or is used otherwise: {ADVICE}"
@@ -87,7 +87,7 @@ def _only_call(context: Context, source: Source, owner: cst.ClassDef) -> tuple[S
     """The call that makes the optimizer, which has nothing that torch's has not, and whose state nothing else
     reads. Raises Refused."""
     name = owner.name.value
-    methods = {one.name.value for one in source.nodes(cst.FunctionDef, within=owner)}
+    own = {one.name.value for one in source.nodes(cst.FunctionDef, within=owner)}
     if len(owner.bases) != 1 or not source.is_named(owner.bases[0].value, "Optimizer"):
         raise Refused(_OTHERWISE)
     uses = [one for other in context.sources() for one in other.nodes(cst.Name) if one.value == name]
@@ -99,14 +99,14 @@ def _only_call(context: Context, source: Source, owner: cst.ClassDef) -> tuple[S
         if one.attr.value == "state" and not (other is source and other.inside(one, owner))
     ]
     loads = next(context.calls("torch.load"), None) is not None  # perhaps its state
-    if methods != {"__init__", "step"} or len(uses) != 2 or len(calls) != 1 or read or loads:
+    if own != {"__init__", "step"} or len(uses) != 2 or len(calls) != 1 or read or loads:
         raise Refused(_OTHERWISE)
     return calls[0]
 
 
 def _initial(source: Source, owner: cst.ClassDef) -> cst.FunctionDef:
     """Its ``__init__``, which passes on what it is given, by the names that Adam has. Raises Refused."""
-    init = next(one for one in source.nodes(cst.FunctionDef, within=owner) if one.name.value == "__init__")
+    init = methods(owner)["__init__"]
     calls = source.nodes(cst.Call, within=init)
     base = [call for call in calls if source.code(call.func).endswith("__init__")]
     passed = [arg.value for arg in base[0].args] if len(base) == 1 else []
@@ -114,13 +114,8 @@ def _initial(source: Source, owner: cst.ClassDef) -> cst.FunctionDef:
         raise Refused(_OTHERWISE)
     held = passed[1]
     given = source.assigned(source.code(held), within=init) if isinstance(held, cst.Name) else [held]
-    pairs: dict[str, str] = {}
-    for one in given:
-        if isinstance(one, cst.Call) and source.name(one.func) == "dict":
-            pairs |= {arg.keyword.value: source.code(arg.value) for arg in one.args if arg.keyword}
-        elif isinstance(one, cst.Dict):
-            pairs |= {str(source.literal(item.key)): source.code(item.value)
-                      for item in one.elements if isinstance(item, cst.DictElement)}  # fmt: skip
+    entries = [pair for one in given for pair in source.entries(one).items()]
+    pairs = {key: source.code(value) for key, value in entries}
     names = [one.name.value for one in init.params.params][1:]
     if source.code(passed[0]) != names[0] or pairs != {name: name for name in names[1:]}:
         raise Refused(_OTHERWISE)

@@ -10,6 +10,7 @@ from warpline.rulekit.calling import function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import MOVED, Graph
 from warpline.rulekit.origins import origin, passing
+from warpline.rulekit.terms import function_at
 from warpline.rulekit.visiting import order_of_part
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.dataflow import Padding
@@ -117,17 +118,12 @@ def padded_at(context: Context, graph: Graph, found: Padding) -> tuple[str, int]
 
 def _orders(context: Context, kind: str) -> set[tuple[str, int]]:
     """Where the methods of the script's class ``kind`` make an order of rows."""
-    found = set()
-    for file in context.profile.sources:
-        text = context.text(file)
-        if text is None or f"class {kind}" not in text:
-            continue
-        source = context.source(file)
-        for made in source.nodes(cst.ClassDef):
-            if made.name.value == kind:
-                calls = source.nodes(cst.Call, within=made)
-                found |= {source.place(call) for call in calls if source.is_named(call.func, *_SHUFFLES)}
-    return found
+    return {
+        source.place(call)
+        for source, made in context.classes(kind)
+        for call in source.nodes(cst.Call, within=made)
+        if source.is_named(call.func, *_SHUFFLES)
+    }
 
 
 def _filling(
@@ -138,11 +134,7 @@ def _filling(
     found = set()
     for file, line in places:
         source = context.source(file if file is not None and file in context.profile.sources else "")
-        statement = source.statement_at(line) if line else None
-        if statement is None:
-            continue
-        around = source.enclosing(statement, cst.FunctionDef)
-        function = statement if isinstance(statement, cst.FunctionDef) else around
+        function = function_at(source, line) if line else None
         if function is None:
             continue
         sizes = [

@@ -12,8 +12,9 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph, Node, Ref
 from warpline.rulekit.graph.pointwise import POINTWISE
+from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, is_method, only_target
 from warpline.wire.dataflow import CONVOLUTIONS
 
 _BETWEEN = POINTWISE | {"dropout", "native_dropout"}
@@ -67,11 +68,7 @@ def _is_pointwise(graph: Graph, node: Node) -> bool:
 
 def _is_turn(graph: Graph, node: Node) -> bool:
     """Whether it swaps the last two of three dimensions."""
-    if node.name not in _TURNS or len(graph.shape(node.outputs[0])) != 3:
-        return False
-    given = node.arguments[1] if node.name == "permute" else node.arguments[1:]
-    dims = [dim % 3 for dim in given if isinstance(dim, int)] if isinstance(given, tuple) else []
-    return node.name == "mT" or (dims == [0, 2, 1] if node.name == "permute" else sorted(dims) == [1, 2])
+    return node.name in _TURNS and graph.order(node) == (0, 2, 1)
 
 
 def _around(graph: Graph, nodes: list[Node]) -> list[Node]:
@@ -126,8 +123,7 @@ def as_linear(context: Context, graph: Graph, found: Pointwise) -> Fix:
     if any(node.name in _TURNS and node not in own for node in others):
         raise Refused("other tensors are transposed on these lines")
     source = context.source(*files)
-    statements = [source.statement_at(line) for line in lines]
-    functions = {source.enclosing(one, cst.FunctionDef) if one is not None else None for one in statements}
+    functions = {function_at(source, line) for line in lines}
     function = next(iter(functions))
     owner = source.enclosing(function, cst.ClassDef) if function is not None else None
     if len(functions) != 1 or function is None or owner is None:
@@ -170,15 +166,12 @@ def _turned_away(source: Source, edits: Edits, function: cst.FunctionDef, lines:
         value = small.value if isinstance(small, (cst.Assign, cst.Return)) else None
         if statement is None or value is None:
             raise Refused("the transposes are not in plain statements")
-        new = value.visit(_Left(calls))
-        same = isinstance(small, cst.Assign) and len(small.targets) == 1
-        if same and isinstance(small, cst.Assign) and isinstance(new, cst.Name):
-            target = small.targets[0].target
-            if isinstance(target, cst.Name) and target.value == new.value:
-                edits.remove(statement)
-                continue
+        new, target = value.visit(_Left(calls)), only_target(small)
         assert isinstance(new, cst.BaseExpression)
-        edits.replace(value, new)
+        if isinstance(target, cst.Name) and isinstance(new, cst.Name) and target.value == new.value:
+            edits.remove(statement)
+        else:
+            edits.replace(value, new)
 
 
 def _made(source: Source, owner: cst.ClassDef, name: str) -> cst.Call | None:

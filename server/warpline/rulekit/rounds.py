@@ -226,8 +226,7 @@ def _taken(context: Context, place: tuple[str, int]) -> float:
 
 def nodes_at(graph: Graph, source: Source, node: cst.CSTNode) -> list[Node]:
     """The recorded operators of the lines of a node."""
-    (first, _), (last, _) = source.span(node)
-    return [one for line in range(first, last + 1) for one in graph.at((source.path, line))]
+    return [one for line in source.extent(node) for one in graph.at((source.path, line))]
 
 
 def dim_of(graph: Graph, node: Node) -> int:
@@ -247,13 +246,8 @@ def _around(source: Source, line: int) -> Loop | None:
     inner: list[Comprehension | cst.Call] = [node for kind in kinds for node in source.at(line, kind)]
     inner += [call for call in source.at(line, cst.Call) if source.name(call.func) == "map" and call.args]
     if inner:
-        return min(inner, key=lambda node: _lines(source, node))
+        return min(inner, key=lambda node: len(source.extent(node)))
     return next(iter(source.loops_at(line)), None)
-
-
-def _lines(source: Source, node: cst.CSTNode) -> int:
-    start, end = source.span(node)
-    return end[0] - start[0]
 
 
 def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:

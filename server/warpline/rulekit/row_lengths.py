@@ -106,9 +106,7 @@ def _told(context: Context, source: Source, line: int, columns: int) -> _Told | 
     """The function that a call on the line gives the width that it fills rows up to."""
     for call in source.calls(line):
         for other in context.sources():
-            for function in other.nodes(cst.FunctionDef):
-                if function.name.value != called_name(call):
-                    continue
+            for function in other.functions(called_name(call)):
                 sizes = list(_widths(context, other, function, columns))
                 names = {other.code(one) for one in sizes}
                 given = telling(context, other, function, names.pop()) if len(names) == 1 else []
@@ -186,8 +184,7 @@ def by_word(
     )
     if not own and (cost is None or round(cost.calls) > 1):
         raise Refused(BY_HAND)
-    classes = (one for each in context.sources() for one in each.nodes(cst.ClassDef))
-    maker = next((one for one in classes if one.name.value == called_name(call)), call)
+    maker = next((owner for _, owner in context.classes(called_name(call))), call)
     if not _hides_padding(context, graph, found) or is_counted_on(context, graph, maker, found):
         raise Refused(BY_HAND)
     edits = Edits(source).replace(word, f'"{_LONGEST}"')
@@ -247,9 +244,8 @@ def is_counted_on(context: Context, graph: Graph, maker: cst.CSTNode, found: Pad
 def _is_cut(context: Context, place: tuple[str, int] | None, columns: int) -> bool:
     """Whether the line, or what gives its names their values, slices up to a size that the rows give: torch
     makes no operator of ``table[:, :size]`` that takes all of it."""
-    source = context.source(place[0] if place is not None else "")
-    here = source.statement_at(place[1]) if place is not None else None
-    function = source.enclosing(here, cst.FunctionDef) if here is not None else None
+    source, line = (context.source(place[0]), place[1]) if place is not None else (context.source(""), 0)
+    here, function = source.statement_at(line), function_at(source, line)
     if here is None or function is None:
         return False
     parts = [here, *(value for name in names_in(here) for value in source.assigned(name, within=function))]
@@ -290,11 +286,8 @@ def _widths(
     for one in source.nodes(cst.BinaryOperation, within=function):
         own = isinstance(one.right, cst.Call) and called_name(one.right) == "len"
         width = assigned(source, function, one.left)
-        if (
-            own
-            and isinstance(one.operator, cst.Subtract)
-            and is_fixed(context, source, function, width, columns)
-        ):
+        less = own and isinstance(one.operator, cst.Subtract)
+        if less and is_fixed(context, source, function, width, columns):
             yield one.left
 
 

@@ -11,8 +11,8 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, origin, overridden
-from warpline.syntax.source import Source, is_method
+from warpline.rulekit.origins import Origin, origin, overridden, parameters
+from warpline.syntax.source import Source, called_name, is_method
 
 #: Lines of a loop that has one turn a step run as often; a partial step more or less at the window's ends.
 _ONCE = 0.5
@@ -73,12 +73,8 @@ def _loops(source: Source, line: int) -> list[Loop]:
     if statement is None:
         return []
     around = [one for one in source.loops(statement)[:1] if isinstance(one, cst.For)]
-    within = source.nodes(cst.CompFor, within=statement) if _is_simple(statement) else []
-    return [*around, *within]
-
-
-def _is_simple(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine)
+    simple = isinstance(statement, cst.SimpleStatementLine)
+    return [*around, *(source.nodes(cst.CompFor, within=statement) if simple else [])]
 
 
 def _turns_once(context: Context, source: Source, loop: Loop, cost: LineCost) -> bool:
@@ -108,7 +104,7 @@ def _turns(
         over = given[0] if len(given) == 1 else over
     yield loop, over
     calls = source.nodes(cst.Call, within=over) if depth else []
-    called = {source.name(call.func).rpartition(".")[2] or _attribute(call) for call in calls}
+    called = {called_name(call) for call in calls}
     for function in source.nodes(cst.FunctionDef):
         if function.name.value not in called:
             continue
@@ -142,14 +138,15 @@ def cuts_of(source: Source, over: cst.BaseExpression) -> tuple[list[cst.BaseExpr
 def _size(
     source: Source, loop: Loop, over: cst.BaseExpression | cst.While
 ) -> tuple[list[cst.BaseExpression], bool] | None:
-    for call in source.nodes(cst.Call, within=over):
+    calls = source.nodes(cst.Call, within=over)
+    for call in calls:
         if source.is_named(call.func, *_TAKE) and len(call.args) == 2:
             return [call.args[1].value], False
     if isinstance(over, cst.While):
         return None
-    if any(source.is_named(call.func, *_CUTS) for call in source.nodes(cst.Call, within=over)):
+    if any(source.is_named(call.func, *_CUTS) for call in calls):
         return cuts_of(source, over)
-    for call in source.nodes(cst.Call, within=over):
+    for call in calls:
         if source.is_named(call.func, "BatchSampler"):
             sizes = _of_sampler(source, loop, over, call)
             return (sizes, False) if sizes else None
@@ -251,21 +248,16 @@ def _passed_on(source: Source, loop: Loop, body: cst.CSTNode | None) -> list[cst
     at, found = source.code(loop.target), []
     for call in source.nodes(cst.Call, within=body):
         given = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
-        name = source.name(call.func).rpartition(".")[2] or _attribute(call)
-        functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == name]
+        functions = source.functions(called_name(call))
         for position, (first, second) in enumerate(pairwise(given)):
             if source.code(first) == at and any(_cuts(source, one, position) for one in functions):
                 found.append(second)
     return found
 
 
-def _attribute(call: cst.Call) -> str:
-    return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-
-
 def _cuts(source: Source, function: cst.FunctionDef, position: int) -> bool:
     """Whether a function slices the first dimension of something from one of its arguments to the next."""
-    names = [param.name.value for param in function.params.params if param.name.value not in ("self", "cls")]
+    names = parameters(function)
     return any(
         part.lower is not None
         and part.upper is not None

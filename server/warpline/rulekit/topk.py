@@ -13,7 +13,7 @@ from warpline.rulekit.graph.graph import Graph
 from warpline.rulekit.graph.sorts import PartlyRead
 from warpline.rulekit.terms import descend, names_in
 from warpline.syntax.edits import Edits, Refused, free_name
-from warpline.syntax.source import NOT_LITERAL, Source, called_name, only_target
+from warpline.syntax.source import NOT_LITERAL, Source, called_name, is_whole, only_target, receiver
 from warpline.text.lines import lines_of
 
 _SORTS = ("sort", "argsort", "msort")
@@ -76,37 +76,21 @@ class _Sort:
         #: The function that sorts and its only call, where only the caller knows the number.
         self.passed: tuple[cst.FunctionDef, cst.Call] | None = None
         self.function = source.name(call.func).startswith("torch.")
-        arguments = list(call.args)
-        if any(arg.star for arg in arguments):
-            raise Refused(by_hand)
-        if self.function:
-            given = arguments.pop(0) if arguments and arguments[0].keyword is None else None
-            tensor = given.value if given is not None else None
-        else:
-            tensor = call.func.value if isinstance(call.func, cst.Attribute) else None
-        if tensor is None:
+        whole = source.argument(call, "input", 0) if self.function else None
+        tensor = whole.value if whole is not None else None if self.function else receiver(call)
+        dim, order = (
+            source.argument(call, name, at + self.function) for at, name in enumerate(("dim", "descending"))
+        )
+        known = [one for one in (whole, dim, order) if one is not None]
+        if tensor is None or len(known) != len(call.args):
             raise Refused(by_hand)
         self.tensor: cst.BaseExpression = tensor
-        self.dim = "0" if called_name(call) == "msort" else "-1"
-        descending: object = False
-        for position, arg in enumerate(arguments):
-            name = (
-                arg.keyword.value if arg.keyword is not None else ("dim", "descending", "")[min(position, 2)]
-            )
-            if name == "dim":
-                self.dim = source.code(arg.value)
-            elif name == "descending":
-                descending = source.literal(arg.value)
-            else:
-                raise Refused(by_hand)
-        if self._dim() % rank != found.dim or descending is not found.largest:
+        usual = "0" if called_name(call) == "msort" else "-1"
+        self.dim = source.code(dim.value) if dim is not None else usual
+        number = source.literal(dim.value) if dim is not None else int(usual)
+        descending = order is not None and source.literal(order.value)
+        if type(number) is not int or number % rank != found.dim or descending is not found.largest:
             raise Refused(by_hand)
-
-    def _dim(self) -> int:
-        try:
-            return int(self.dim)
-        except ValueError:
-            raise Refused(self.by_hand) from None
 
     def written(self, edits: Edits, count: str, *, fails: bool) -> str:
         """The call of ``topk``. A slice may ask for more entries than there are: ``topk`` may not."""
@@ -204,18 +188,12 @@ class _Sort:
         source, above = self.source, self.source.parent(node)
         if isinstance(above, cst.Attribute) and above.attr.value == "narrow":
             call = source.parent(above)
-            if (
-                isinstance(call, cst.Call)
-                and len(call.args) == 3
-                and all(a.keyword is None for a in call.args)
-            ):
-                dim, start, length = (arg.value for arg in call.args)
+            given = call.args if isinstance(call, cst.Call) else ()
+            if isinstance(call, cst.Call) and len(given) == 3 and not any(arg.keyword for arg in given):
+                dim, start, length = (arg.value for arg in given)
                 number = source.literal(dim)
-                if (
-                    isinstance(number, int)
-                    and number % self.rank == self.found.dim
-                    and source.literal(start) == 0
-                ):
+                along = isinstance(number, int) and number % self.rank == self.found.dim
+                if along and source.literal(start) == 0:
                     return _Slice(call, length, 0, whole=True, fails=True) if _path(length) else None
         if not isinstance(above, cst.Subscript) or above.value is not node:
             return None
@@ -229,9 +207,7 @@ class _Sort:
         for part, dim in zip(parts, dims, strict=True):
             if dim == self.found.dim:
                 found = part
-            elif dim != -1 and not (
-                isinstance(part, cst.Slice) and part.lower is None is part.upper is part.step
-            ):
+            elif dim != -1 and not is_whole(part):
                 return None
         if isinstance(found, cst.Index):
             number = source.literal(found.value)

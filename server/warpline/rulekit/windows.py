@@ -16,7 +16,7 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import assigned_values
 from warpline.rulekit.terms import names_in
-from warpline.syntax.source import Source, appended, called_name, plain_lines
+from warpline.syntax.source import Source, appended, called_name, is_whole, plain_lines
 
 #: Methods and functions that do the same to all numbers, one by one.
 _EACH = frozenset({
@@ -127,24 +127,17 @@ def _cut(source: Source, piece: cst.Subscript, number: str) -> Window | None:
     )  # fmt: skip
     if last and (len(before) > 1 or after):
         return None
-    if not (last or all(_is_whole(one) for one in before)) or not all(
+    if not (last or all(is_whole(one.slice) for one in before)) or not all(
         _is_fixed(source, one) for one in after
     ):
         return None
     base = source.code(piece.value)
     if not isinstance(piece.value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)):
         base = f"({base})"
-    if not all(_is_whole(one) for one in after):
+    if not all(is_whole(one.slice) for one in after):
         rest = ", ".join(source.code(one.slice) for one in after)
         base = f"{base}[{':, ' * (at + 1)}{rest}]"
     return Window(piece, base, -1 if last else at, length, offset, last)
-
-
-def _is_whole(one: cst.SubscriptElement) -> bool:
-    part = one.slice
-    if isinstance(part, cst.Slice):
-        return part.lower is None and part.upper is None and part.step is None
-    return isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)
 
 
 def _is_fixed(source: Source, one: cst.SubscriptElement) -> bool:

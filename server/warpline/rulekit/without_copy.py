@@ -8,9 +8,8 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import Graph, Node
-from warpline.rulekit.graph.storages import storages
+from warpline.rulekit.graph.storages import VIEWS, storages
 from warpline.rulekit.own_launches import launches_itself
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import called_name

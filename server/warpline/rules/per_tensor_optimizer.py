@@ -272,13 +272,14 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import libcst as cst
 
 from warpline.model.change import FuseOptimizer, Replace, Scale
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
-from warpline.model.report import Fix
+from warpline.model.report import Evidence, Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.filled import maker_of
 from warpline.rulekit.frameworks import clipped_in_half
@@ -338,7 +339,6 @@ class PerTensorOptimizer(Rule):
                         "on a line of its own"
                     )
                 continue
-            spent = sum(cost.step_ms for cost in costs)
             if costs and in_small_groups(context, optimizer, costs):
                 yield _grouped(context, site, kind, costs)
                 continue
@@ -349,6 +349,7 @@ class PerTensorOptimizer(Rule):
                 continue
             calls = sum(calls_a_tensor(context, cost) for cost in costs)
             lists = sum(launches_for_lists(cost) for cost in costs) if context.on_gpu else 0.0
+            spent = sum(cost.step_ms for cost in costs)
             if not costs or not context.matters(spent):
                 continue
             if any(_SPARSE.search(op.name) for cost in costs for op in cost.ops):
@@ -360,20 +361,16 @@ class PerTensorOptimizer(Rule):
             saving = (1 - _LEFT[kind]) * spent
             if not context.on_gpu and context.share(saving) < _CPU_PERCENT:
                 continue
-            hottest = max(costs, key=lambda cost: cost.step_ms)
             places = tuple(cost.place for cost in costs)
-            yield context.draft(
+            yield _draft(
+                context,
+                costs,
                 _written_at(context, site, kind),
                 f"The optimizer updates {{tensors}} tensors one by one, with {{calls}} "
                 f"{'kernels' if context.on_gpu else 'operations'} "
                 "a step. It takes {spent} ({share}).",
-                {
-                    "tensors": count("parameter tensors", tensors, "tensors"),
-                    "calls": count("optimizer launches", round(calls), "per step"),
-                    **context.spent("optimizer step", spent),
-                },
-                cause=hottest.place,
-                cost_ms=spent,
+                tensors,
+                {"calls": count("optimizer launches", round(calls), "per step")},
                 saving_ms=saving,
                 # Without kernels a simulation cannot tell one tensor's operations from another's.
                 change=Replace(
@@ -384,6 +381,31 @@ class PerTensorOptimizer(Rule):
                 ),
                 fixes=[partial(_fix, context, site, kind)],
             )
+
+
+def _draft(
+    context: Context,
+    costs: list[LineCost],
+    place: tuple[str, int],
+    message: str,
+    tensors: int,
+    evidence: dict[str, Evidence],
+    **more: Any,
+) -> Draft:
+    """A finding at ``place`` on all that the lines ``costs`` of an optimizer with ``tensors`` take."""
+    spent = sum(cost.step_ms for cost in costs)
+    return context.draft(
+        place,
+        message,
+        {
+            "tensors": count("parameter tensors", tensors, "tensors"),
+            **evidence,
+            **context.spent("optimizer step", spent),
+        },
+        cause=max(costs, key=lambda cost: cost.step_ms).place,
+        cost_ms=spent,
+        **more,
+    )
 
 
 def _written_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
@@ -413,18 +435,15 @@ def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> 
 
 
 def _in_lists(context: Context, site: Site, kind: str, costs: list[LineCost], lists: float) -> Draft:
-    spent, places = sum(cost.step_ms for cost in costs), tuple(cost.place for cost in costs)
-    return context.draft(
+    places = tuple(cost.place for cost in costs)
+    return _draft(
+        context,
+        costs,
         _written_at(context, site, kind),
         "The optimizer updates {tensors} tensors with {lists} kernels a step. Most of these read and write "
         "all of the tensors. It takes {spent} ({share}). The fused one does so once.",
-        {
-            "tensors": count("parameter tensors", facts_of(Optimizer, site).parameters or 0, "tensors"),
-            "lists": count("kernels for lists of tensors", round(lists), "per step"),
-            **context.spent("optimizer step", spent),
-        },
-        cause=max(costs, key=lambda cost: cost.step_ms).place,
-        cost_ms=spent,
+        facts_of(Optimizer, site).parameters or 0,
+        {"lists": count("kernels for lists of tensors", round(lists), "per step")},
         change=Replace("optimizer", places, Scale(places), (kind, "foreach")),
         tried=True,
         fixes=[partial(_fix, context, site, kind)],
@@ -457,17 +476,14 @@ def _split(
 ) -> Draft:
     """A finding of tensors that are updated by themselves although one call would take them all. What that
     gains on a CPU only a trial tells."""
-    spent, places = sum(cost.step_ms for cost in costs), tuple(cost.place for cost in costs)
-    return context.draft(
+    places, launches = tuple(cost.place for cost in costs), round(sum(cost.launches for cost in costs))
+    return _draft(
+        context,
+        costs,
         place,
         message,
-        {
-            "launches": count("optimizer launches", round(sum(cost.launches for cost in costs)), "per step"),
-            "tensors": count("parameter tensors", tensors, "tensors"),
-            **context.spent("optimizer step", spent),
-        },
-        cause=max(costs, key=lambda cost: cost.step_ms).place,
-        cost_ms=spent,
+        tensors,
+        {"launches": count("optimizer launches", launches, "per step")},
         change=FuseOptimizer(places)
         if context.on_gpu
         else Replace("optimizer", places, Scale(places), words),

@@ -111,6 +111,13 @@ def appended(node: cst.CSTNode | None) -> tuple[cst.BaseExpression, cst.BaseExpr
     return cst.ensure_type(call.func, cst.Attribute).value, call.args[0].value
 
 
+def is_whole(part: cst.BaseSlice) -> bool:
+    """Whether it is ``:`` or ``...``, which takes all of a dimension."""
+    if isinstance(part, cst.Slice):
+        return part.lower is None and part.upper is None and part.step is None
+    return isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)
+
+
 def plain_lines(body: cst.BaseSuite) -> list[cst.BaseSmallStatement] | None:
     """The statements of a block, if each is a plain one on a line of its own."""
     lines = body.body if isinstance(body, cst.IndentedBlock) else ()
@@ -339,11 +346,6 @@ class Source:
         given = [one.decorator for one in function.decorators] if function is not None else []
         return any(self.is_named(one.func if isinstance(one, cst.Call) else one, *names) for one in given)
 
-    def values(self, code: str, within: cst.CSTNode | None = None) -> list[cst.BaseExpression]:
-        """What assignments give the name or attribute that is written as ``code``, also among others."""
-        given = (self.given(one) for one in self.bindings(code, within))
-        return [value for value in given if value is not None]
-
     def binds(self, name: cst.Name | cst.Attribute) -> bool:
         """Whether a name is given something there, or said to be the file's inside a function."""
         inner: cst.CSTNode = name
@@ -357,8 +359,7 @@ class Source:
     def bindings(self, code: str, within: cst.CSTNode | None = None) -> list[cst.Name | cst.Attribute]:
         """Where the name or attribute that is written as ``code`` is bound."""
         named: list[cst.Name | cst.Attribute] = [*self.nodes(cst.Name, within=within)]
-        if "." in code:
-            named = [*self.nodes(cst.Attribute, within=within)]
+        named += self.nodes(cst.Attribute, within=within)
         return [one for one in named if self.code(one) == code and self.binds(one)]
 
     def returned(self, call: cst.CSTNode) -> cst.BaseExpression | None:
@@ -472,6 +473,16 @@ class Source:
             return ast.literal_eval(self.code(node).strip())
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, KeyError):
             return NOT_LITERAL
+
+    def entries(self, node: cst.CSTNode | None) -> dict[str, cst.BaseExpression]:
+        """What a dict, or a call of ``dict``, gives each key; "**" for what it unpacks. Empty for others."""
+        if isinstance(node, cst.Dict):
+            keys = [one.key if isinstance(one, cst.DictElement) else None for one in node.elements]
+            names = ["**" if key is None else str(self.literal(key)) for key in keys]
+            return dict(zip(names, (one.value for one in node.elements), strict=True))
+        if not isinstance(node, cst.Call) or self.name(node.func) != "dict":
+            return {}
+        return {one.keyword.value if one.keyword is not None else "**": one.value for one in node.args}
 
     def argument(self, call: cst.Call, name: str, position: int | None = None) -> cst.Arg | None:
         """The argument passed by keyword ``name``, or as the ``position``-th positional one."""

@@ -56,16 +56,26 @@ def _softmax(term: Term) -> Activation | None:
     return Activation("Softmax", without_maximum(above.args[0], dims), "torch.softmax", (f"dim={dims[0]}",))
 
 
-def without_maximum(term: Term, dims: tuple[int, ...] | None) -> Term:
-    """``x`` of ``x - x.amax(dim, keepdim=True)``: softmax subtracts it itself."""
-    if term.op != "sub":
-        return term
-    x, maximum = term.args
-    while maximum.op in ("cast", "detach"):
-        maximum = maximum.args[0]
-    if (maximum.op == "attr" and maximum.value == "values") or (
-        maximum.op == "index" and maximum.args[1].number == 0
+def without_maximum(term: Term, dims: tuple[int, ...]) -> Term:
+    """``x`` of ``x - x.amax(dim, keepdim=True)``: made smaller so that nothing overflows, which the call does
+    by itself."""
+    return term.args[0] if term.op == "sub" and is_largest(term.args[1], term.args[0], dims) else term
+
+
+def is_largest(term: Term, scores: Term, dims: tuple[int, ...]) -> bool:
+    """Whether it is ``scores.amax(dim, keepdim=True)``, ``scores.max(dim, keepdim=True).values`` or
+    ``scores.max()``, detached or not."""
+    while (
+        term.op in ("cast", "detach") or (term.op, term.value) == ("attr", "values") or _is_first_of_two(term)
     ):
-        maximum = maximum.args[0]
-    same = maximum.op in ("amax", "max_along") and maximum.args[0] is x and maximum.value == (dims, True)
-    return x if same else term
+        term = term.args[0]
+    if term.op not in ("amax", "max_along"):
+        return False
+    (given,), (along, kept) = term.args, term.value
+    same = given is scores or (given.op == "detach" and given.args[0] is scores)
+    return same and (along is None or (along == dims and kept))
+
+
+def _is_first_of_two(term: Term) -> bool:
+    """``x.max(1)[0]``, which are the largest numbers."""
+    return term.op == "index" and term.args[0].op == "max_along" and [a.number for a in term.args[1:]] == [0]

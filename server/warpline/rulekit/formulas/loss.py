@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, replace
 from functools import partial
 
+from warpline.rulekit.formulas.activation import is_largest, without_maximum
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
 from warpline.rulekit.graph.errors import FIRST, MOST_BETA, PROBABILITIES, SECOND, TOLERANCE, Error, forms
 from warpline.rulekit.graph.pointwise import GUARD, Numbers
@@ -212,7 +213,7 @@ def _normalized(whole: Term, picked: Term) -> Loss | None:
     if column.args[0] is not scores or target is None or kept is not (column is picked):
         return None
     words = ("apart", "by_hand") if _is_by_hand(whole) else ("apart",)
-    scores = _unshifted(scores, dim)
+    scores = without_maximum(scores, (dim,))
     return Loss("Cross entropy", "cross_entropy", (scores, target), (), None, dim == -1, words)
 
 
@@ -236,33 +237,6 @@ def _is_by_hand(term: Term) -> bool:
     if term.op in ("add", "sub"):
         return any(_is_by_hand(one) for one in term.args)
     return term.op == "log" and term.args[0].op == "sum"
-
-
-def _unshifted(scores: Term, dim: int) -> Term:
-    """``x`` of ``x - x.amax(-1, keepdim=True)``: made smaller so that nothing overflows, which the call does
-    by itself."""
-    return (
-        scores.args[0] if scores.op == "sub" and _is_largest(scores.args[1], scores.args[0], dim) else scores
-    )
-
-
-def _is_largest(term: Term, scores: Term, dim: int) -> bool:
-    """Whether it is ``scores.amax(dim, keepdim=True)``, ``scores.max(dim, keepdim=True).values`` or
-    ``scores.max()``, detached or not."""
-    while (
-        term.op in ("cast", "detach") or (term.op, term.value) == ("attr", "values") or _is_first_of_two(term)
-    ):
-        term = term.args[0]
-    if term.op not in ("amax", "max_along"):
-        return False
-    (given,), (dims, kept) = term.args, term.value
-    same = given is scores or (given.op == "detach" and given.args[0] is scores)
-    return same and (dims is None or (dims == (dim,) and kept))
-
-
-def _is_first_of_two(term: Term) -> bool:
-    """``x.max(1)[0]``, which are the largest numbers."""
-    return term.op == "index" and term.args[0].op == "max_along" and [a.number for a in term.args[1:]] == [0]
 
 
 def _one_hot(term: Term, sign: float) -> Loss | None:
@@ -354,7 +328,7 @@ def _less(scores: Term, whole: Term) -> tuple[Term, int] | None:
     found = _log_sum(whole)
     if found is None or found[0] is not scores or not found[2]:
         return None
-    return _unshifted(scores, found[1]), found[1]
+    return without_maximum(scores, found[1:2]), found[1]
 
 
 def _log_sum(term: Term) -> tuple[Term, int, bool] | None:
@@ -367,7 +341,7 @@ def _log_sum(term: Term) -> tuple[Term, int, bool] | None:
             scores = found[0] if found is not None else column
             if found is None or scores.op != "sub" or scores.args[1] is not column:
                 continue
-            if _is_largest(column, scores.args[0], found[1]) and found[2] is (column is largest):
+            if is_largest(column, scores.args[0], found[1:2]) and found[2] is (column is largest):
                 return scores.args[0], *found[1:]
         return None
     if term.op == "log" and term.args[0].op == "sum" and term.args[0].args[0].op == "exp":

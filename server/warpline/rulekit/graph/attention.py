@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
 from warpline.rulekit.graph.match import Match, is_written_out, largest
-from warpline.rulekit.graph.softmax import Softmax, few_of_each, quotients, single_softmaxes, softmaxes
+from warpline.rulekit.graph.softmax import (
+    Softmax,
+    centred,
+    few_of_each,
+    quotients,
+    single_softmaxes,
+    softmaxes,
+)
 from warpline.wire.dataflow import LIBRARY, MODULE
 
 #: In inference mode composite operators are recorded as they were called: `einsum` is no `bmm` then.
@@ -88,14 +95,8 @@ def _divided(graph: Graph) -> Iterator[tuple[Match, int]]:
         nodes = tuple(sorted({*before, *softmax.nodes, *after}, key=lambda node: node.index))
         if not late or after[-1] is graph.producer.get(graph.origin(division.inputs[0], MOVED)):
             left_out = any(node.name in _LEAVES_OUT for node in softmax.nodes)
-            words = _words([node for node in before if not _centres(graph, node)], after, left_out)
+            words = _words([node for node in before if not centred(graph, node)], after, left_out)
             yield Match("Attention", "F.scaled_dot_product_attention", nodes, nodes[-1], words=words), value
-
-
-def _centres(graph: Graph, node: Node) -> bool:
-    """Whether ``node`` subtracts each row's largest score, as a softmax does itself."""
-    largest_one = graph.producer.get(graph.origin(node.inputs[-1], frozenset({"detach"})))
-    return node.name == "sub" and largest_one is not None and largest_one.name in ("amax", "max")
 
 
 def _words(before: list[Node], after: list[Node], left_out: bool = False) -> tuple[str, ...]:

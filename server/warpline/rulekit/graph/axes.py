@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
+Order = tuple[int, ...]  # of dimensions, as for ``permute``
 #: Of each dimension of a view: the dimensions of the tensor that it runs through, those of size 1 left out.
 Axes = tuple[tuple[int, ...], ...]
 
@@ -14,19 +16,29 @@ def axes_of(shape: Sequence[int]) -> Axes:
     return tuple((dim,) if size != 1 else () for dim, size in enumerate(shape))
 
 
-def moved(axes: Axes, name: str, numbers: Sequence[int]) -> Axes | None:
-    """The axes after ``permute``, ``transpose`` or ``t``; None after another operator."""
-    rank = len(axes)
-    if name == "t":
-        return axes[::-1]
-    if name == "permute" and len(numbers) == rank:
-        return tuple(axes[dim % rank] for dim in numbers)
-    if name == "transpose" and len(numbers) == 2 and rank > 1:
-        order = list(axes)
-        first, second = (dim % rank for dim in numbers)
-        order[first], order[second] = order[second], order[first]
-        return tuple(order)
-    return None
+def order_of(name: str, given: Sequence[Any], rank: int) -> Order | None:
+    """The order that an operator puts ``rank`` dimensions into, as for ``permute``; None for another
+    operator. ``given``: its arguments behind the tensor."""
+    if name in ("t", "numpy_T"):
+        return tuple(reversed(range(rank)))
+    dims = [one if isinstance(one, tuple) else (one,) for one in given]
+    if not rank or not all(isinstance(dim, int) for some in dims for dim in some):
+        return None
+    if name == "permute":
+        order = tuple(dim % rank for some in dims for dim in some)
+        return order if len(order) == rank else None
+    if name == "mT":
+        dims = [(-1, -2), (-2, -1)]
+    elif name in ("transpose", "swapaxes", "swapdims"):
+        dims = [(*dims[0], *dims[1]), (*dims[1], *dims[0])] if len(dims) == 2 else []
+    elif name not in ("movedim", "moveaxis"):
+        return None
+    if len(dims) != 2 or (name == "mT" and rank < 2):
+        return None
+    taken, places = ([dim % rank for dim in some] for some in dims)
+    rest = (dim for dim in range(rank) if dim not in taken)
+    at = dict(zip(places, taken, strict=True))
+    return tuple(at[place] if place in at else next(rest) for place in range(rank))
 
 
 def regrouped(axes: Axes, shape: Sequence[int], size: Callable[[int], int]) -> Axes | None:

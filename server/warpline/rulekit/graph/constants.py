@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
+from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.storages import VIEWS, storages
 
 #: Operators that fill a new tensor, whatever tensor they take their size from.
 _FILLS = frozenset({
@@ -30,12 +32,6 @@ _COUNTED = frozenset({"arange", "linspace"})
 _VALUE = {"full": 1, "full_like": 1, "new_full": 2, "scalar_tensor": 0, "fill": 1}
 #: Masks are filled with numbers of at least this size; steps, times and temperatures are smaller.
 _OF_MASKS = 1e4
-_COPIES = frozenset({"clone", "contiguous", "_to_copy", "to", "lift_fresh_copy"})
-VIEWS = (SAME - _COPIES) | MOVED | {
-    "slice", "select", "diagonal", "narrow", "split", "split_with_sizes", "chunk", "unbind", "unfold",
-    "as_strided", "view_as_real", "view_as_complex", "real", "imag", "tensor_split", "hsplit", "vsplit",
-    "indices", "values", "_indices", "_values",
-}  # fmt: skip
 #: What gives no tensor back, and writes to none.
 READS = frozenset({"is_coalesced", "_local_scalar_dense", "equal", "is_same_size"})
 
@@ -61,34 +57,36 @@ def constant_values(graph: Graph) -> set[int]:
     temperature, or that differ from call to call in one step, are taken to be. A tensor that something else
     is written into later is not a constant.
     """
-    own = _families(graph)
-    # Families that a step's own data is written into. What gives no result writes into what it is given, as
+    own = storages(graph)
+    # Memory that a step's own data is written into. What gives no result writes into what it is given, as
     # `_foreach_add_` and many operators of extensions do.
     writing = (node for node in graph.nodes if not node.outputs and node.name not in READS)
-    changing = {own[value] for node in writing for value in node.inputs}
+    changing = {own(value) for node in writing for value in node.inputs}
     counted = _counted(graph)
     while True:
         constant = _constant(graph, own, changing, counted)
         more = {
-            own[value]
+            own(value)
             for node in graph.nodes
             for value in node.outputs
-            if value not in constant and own[value] not in changing
+            if value not in constant and own(value) not in changing
         }
-        # A family is constant as a whole, or not at all.
-        mixed = more & {own[value] for value in constant}
+        # What shares memory is constant as a whole, or not at all.
+        mixed = more & set(map(own, constant))
         if not mixed:
             return constant
         changing |= mixed
 
 
-def _constant(graph: Graph, own: list[int], changing: set[int], counted: set[tuple[int, str]]) -> set[int]:
-    constant = {value for value in graph.flow.buffers if own[value] not in changing}
+def _constant(
+    graph: Graph, own: Callable[[int], int], changing: set[int], counted: set[tuple[int, str]]
+) -> set[int]:
+    constant = {value for value in graph.flow.buffers if own(value) not in changing}
     again = frozenset(graph.flow.again)
     for node in graph.nodes:
         seen = node.index in again and not graph.parameters.intersection(map(graph.origin, node.outputs))
         if seen or ((node.site, node.name) not in counted and _is_constant(node, constant)):
-            constant.update(value for value in node.outputs if own[value] not in changing)
+            constant.update(value for value in node.outputs if own(value) not in changing)
     return constant
 
 
@@ -120,24 +118,6 @@ def _is_fixed(node: Node) -> bool:
         return True
     value = node.argument(_VALUE[node.name], "fill_value", 0)
     return not isinstance(value, (int, float)) or value in (-1, 0, 1) or not abs(value) < _OF_MASKS
-
-
-def _families(graph: Graph) -> list[int]:
-    """The first value of the same memory, for each value. Views and in-place operators share memory."""
-    parent = list(range(graph.values))
-
-    def find(value: int) -> int:
-        while parent[value] != value:
-            parent[value] = parent[parent[value]]
-            value = parent[value]
-        return value
-
-    for node in graph.nodes:
-        inputs = node.inputs
-        if inputs and (graph.is_in_place(node) or node.name in VIEWS):
-            for value in node.outputs:
-                parent[find(value)] = find(inputs[0])
-    return [find(value) for value in range(len(parent))]
 
 
 def traffic(graph: Graph, node: Node) -> int:

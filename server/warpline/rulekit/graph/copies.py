@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from warpline.rulekit.graph.axes import axes_of, regrouped
-from warpline.rulekit.graph.constants import VIEWS
-from warpline.rulekit.graph.evaluate import REDUCTIONS
+from warpline.rulekit.graph.axes import Order, axes_of, regrouped
+from warpline.rulekit.graph.evaluate import REDUCTIONS, dims_of
 from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
 from warpline.rulekit.graph.pointwise import POINTWISE
+from warpline.rulekit.graph.storages import VIEWS
 from warpline.wire.dataflow import DIRECT
-
-Order = tuple[int, ...]  # of dimensions, as for ``permute``
 
 _LAYOUT = frozenset({"clone", "contiguous"})
 _CASTS = frozenset({"_to_copy", "to"})
@@ -104,7 +101,7 @@ def _order(graph: Graph, node: Node) -> Order | None:
     """How the tensor that ``node`` copies was permuted before; None if it was not."""
     first = node.arguments[0]
     before = graph.producer.get(first.value) if isinstance(first, Ref) else None
-    order = _moved(graph, before) if before is not None else None
+    order = graph.order(before) if before is not None else None
     return order if order is not None and order != tuple(sorted(order)) else None
 
 
@@ -121,40 +118,6 @@ def _is_computed(graph: Graph, node: Node) -> bool:
         and node.named.get("memory_format") == _CONTIGUOUS
         and node.outputs[0] not in node.inputs
     )
-
-
-def _moved(graph: Graph, node: Node) -> Order | None:
-    """The order that an operator puts dimensions into, None for another operator."""
-    if node.name not in MOVED or not node.outputs:
-        return None
-    rank = len(graph.shape(node.outputs[0]))
-    order = list(range(rank))
-    if node.name == "permute":
-        dims = node.argument(1, "dims")
-        if not isinstance(dims, tuple) or len(dims) != rank:
-            return None
-        return tuple(int(dim) % rank for dim in dims)
-    if node.name in ("movedim", "moveaxis"):
-        return _to_places(node.arguments[1:3], rank)
-    if rank < 2:
-        return None
-    pair = node.arguments[1:3] if node.name in ("transpose", "swapaxes", "swapdims") else (-1, -2)
-    if len(pair) != 2 or any(not isinstance(dim, int) for dim in pair):
-        return None
-    a, b = (dim % rank for dim in pair)
-    order[a], order[b] = order[b], order[a]
-    return tuple(order)
-
-
-def _to_places(given: tuple[Any, ...], rank: int) -> Order | None:
-    """The order of ``movedim``: its dimensions, or one, and their places; the others stay in order."""
-    pairs = [one if isinstance(one, tuple) else (one,) for one in given]
-    if len(pairs) != 2 or any(not isinstance(dim, int) for dims in pairs for dim in dims):
-        return None
-    taken, places = ([dim % rank for dim in dims] for dims in pairs)
-    rest = (dim for dim in range(rank) if dim not in taken)
-    at = dict(zip(places, taken, strict=True))
-    return tuple(at[place] if place in at else next(rest) for place in range(rank))
 
 
 def _read_in_any_layout(graph: Graph, node: Node) -> str:
@@ -190,17 +153,9 @@ def _is_reduced(graph: Graph, view: Node) -> bool:
     if axes is None or not readers:
         return False
     joined = {dim for dim, group in enumerate(axes) if len(group) > 1}
-    return bool(joined) and all(joined <= _reduces(reader, len(after)) for reader in readers)
-
-
-def _reduces(node: Node, rank: int) -> set[int]:
-    """The dimensions that an operator reduces; empty for another operator."""
-    if node.name not in _REDUCING:
-        return set()
-    dims = node.argument(1, "dim")
-    if dims is None or dims == ():
-        return set(range(rank))
-    return {dim % rank for dim in (dims if isinstance(dims, tuple) else (dims,)) if isinstance(dim, int)}
+    return bool(joined) and all(
+        reader.name in _REDUCING and joined <= dims_of(reader, len(after)) for reader in readers
+    )
 
 
 def _cast_readers(graph: Graph, value: int) -> Iterator[Node]:
@@ -227,7 +182,7 @@ def _undone(graph: Graph, node: Node, own: list[Node]) -> Node | None:
             return None
         if before in own and before.name in _LAYOUT and (first := _order(graph, before)) is not None:
             return before if _after(first, order) == tuple(range(len(order))) else None
-        moved = _moved(graph, before)
+        moved = graph.order(before)
         if moved is not None:
             order = _after(moved, order)
         step = _through(graph, before, value)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from warpline.rulekit.graph.axes import Axes, axes_of, moved, regrouped, summed
+from warpline.rulekit.graph.axes import Axes, Order, axes_of, order_of, regrouped, summed
 from warpline.wire.dataflow import COMPILED, TENSOR, Dataflow, OperatorSite
 
 #: Operators that return the numbers of their first argument in the same order.
@@ -106,9 +106,10 @@ class Graph:
             same = self.dtype(inputs[0]) == self.dtype(node.outputs[0])
             return [replace(node, name="clone") if same else node]
         if node.name in MOVED and len(inputs) == 1 and len(node.outputs) == 1:
-            axes = self._moved(axes_of(self.shape(inputs[0])), node)
-            kept = [dim for group in axes or ((-1,),) for dim in group]
-            return [replace(node, name="view")] if kept == sorted(kept) and -1 not in kept else [node]
+            order, shape = self.order(node), self.shape(inputs[0])
+            kept = [dim for dim in order or () if shape[dim : dim + 1] != (1,)]
+            still = order is not None and kept == sorted(kept)
+            return [replace(node, name="view")] if still else [node]
         if node.name in _LOGARITHMS and len(inputs) == 1 and len(node.outputs) == 1:
             natural = self.values
             self._like.append(node.outputs[0])
@@ -144,21 +145,20 @@ class Graph:
         shape = self.shape(origin)
         axes: Axes | None = axes_of(shape)
         for after, node in reversed(chain):
-            before = axes or ()
-            axes = (
-                self._moved(before, node)
-                if node.name in MOVED
-                else regrouped(before, self.shape(after), lambda dim: shape[dim])
-            )
+            before, order = axes or (), self.order(node)
+            if node.name not in MOVED:
+                axes = regrouped(before, self.shape(after), lambda dim: shape[dim])
+            else:
+                axes = tuple(before[dim] for dim in order) if order is not None else None
             if axes is None:
                 return value, axes_of(self.shape(value))
         return origin, axes or ()
 
-    def _moved(self, axes: Axes, node: Node) -> Axes | None:
-        given = (
-            node.arguments[1] if node.name == "permute" and len(node.arguments) > 1 else node.arguments[1:]
-        )
-        return moved(axes, node.name, given) if isinstance(given, tuple) else None
+    def order(self, node: Node) -> Order | None:
+        """The order that an operator puts dimensions into; None for another operator."""
+        given = (*node.arguments[1:], *(one for key, one in node.named.items() if key == "dims"))
+        rank = len(self.shape(node.outputs[0])) if node.outputs else 0
+        return order_of(node.name, given, rank) if node.name in MOVED else None
 
     @property
     def values(self) -> int:

@@ -10,8 +10,9 @@ from warpline.rulekit.graph.graph import MOVED, Graph, Node
 from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE
 from warpline.rulekit.graph.softmax import (
-    DIVISIONS,
     PADDINGS,
+    centred,
+    divided_by,
     exponentials,
     few_of_each,
     log_softmaxes,
@@ -30,8 +31,6 @@ _CHOSEN = frozenset(_OF_CLASSES)
 _LEAVES_OUT = frozenset({"mul", "where", "masked_fill"})
 _LOOK_UPS = frozenset({"index", "index_select", "embedding"})
 _SCALES = frozenset({"mul", "div", "true_divide"})
-_LARGEST = frozenset({"amax", "max"})
-_CUT = frozenset({"detach"})
 #: Where the class is at a fixed distance, as a second view's is, it is read off a diagonal.
 _DIAGONALS = frozenset({"diagonal", "diagonal_copy"})
 _SELECTIONS = _CHOICES | _DIAGONALS
@@ -77,7 +76,7 @@ def _apart(graph: Graph) -> Iterator[Match]:
         less = _less_picked(graph, found.output, found.input)
         tail = added_up(graph, less[-1]) if less else None
         if less and tail is not None:
-            nodes = (*_centred(graph, found.input), *found.nodes, *less, *tail)
+            nodes = (*_centring(graph, found.input), *found.nodes, *less, *tail)
             if is_written_out(graph, nodes):
                 hot = any(node.name in _CHOSEN for node in less)
                 words = ["one_hot" if hot else "apart", *["by_hand"] * (len(found.nodes) > 1)]
@@ -115,8 +114,7 @@ def _of_scores(graph: Graph, difference: Node, scores: int) -> tuple[list[Node],
             share *= number if node.name == "mul" else 1 / number if number else 0.0
             scaled.insert(0, node)
             node = graph.producer.get(graph.origin(node.inputs[0]))
-        if node is not None and node.name == "select" and graph.size(node.inputs[0]) == graph.size(value):
-            node = graph.producer.get(graph.origin(node.inputs[0]))  # `[..., 0]` of one entry, a squeeze
+        node = _unsqueezed(graph, node)
         if node is None or not node.inputs:
             continue
         own, total = _weighed(graph, node, scores)
@@ -157,16 +155,11 @@ def _weighed(graph: Graph, node: Node, scores: int) -> tuple[list[Node], float]:
     return [*made[::-1], product, node], found[0] + found[1] * (size // rows - 1)
 
 
-def _centred(graph: Graph, scores: int) -> list[Node]:
+def _centring(graph: Graph, scores: int) -> list[Node]:
     """The operators that take each row's largest score off all; empty where ``scores`` is not made so."""
     node = graph.producer.get(graph.origin(scores))
-    if node is None or node.name != "sub" or len(node.inputs) != 2:
-        return []
-    largest_one = graph.producer.get(graph.origin(node.inputs[1], _CUT))
-    if largest_one is None or largest_one.name not in _LARGEST:
-        return []
-    same = graph.origin(largest_one.inputs[0], _CUT) == graph.origin(node.inputs[0], _CUT)
-    return [largest_one, node] if same else []
+    largest_one = centred(graph, node) if node is not None else None
+    return [largest_one, node] if node is not None and largest_one is not None else []
 
 
 def _of_shares(graph: Graph) -> Iterator[Match]:
@@ -193,11 +186,7 @@ def _of_totals(graph: Graph) -> Iterator[Match]:
     for total in candidates(graph, frozenset({"sum"})):
         weights = exponentials(graph, total.inputs[0])
         made = {value for node in weights for value in node.outputs}
-        users = [user for user, _ in graph.uses(total.outputs[0])] if made else []
-        padded = [user for user in users if user.name in PADDINGS and only_guards(user)]
-        for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0]))]:
-            if user.name not in DIVISIONS or len(user.inputs) < 2:
-                continue
+        for padded, user in divided_by(graph, total) if made else ():
             picks = _selections(graph, user.inputs[0], made) or _of_scores_picked(
                 graph, user.inputs[0], weights[0]
             )
@@ -290,9 +279,10 @@ def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
     value = pick.outputs[0]
     for _ in range(3):
         users = [node for node, _ in graph.uses(value)]
-        if len(users) != 1 or users[0].name not in PADDINGS | {"log"}:
+        if len(users) != 1:
             return None
-        if users[0].name != "log" and not only_guards(users[0]):  # a mixture of two probabilities, say
+        # What else is added may make a mixture of two probabilities.
+        if users[0].name != "log" and not (users[0].name in PADDINGS and only_guards(users[0])):
             return None
         nodes.append(users[0])
         if users[0].name == "log":
@@ -304,12 +294,17 @@ def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
 def _picked(graph: Graph, difference: Node, scores: int) -> Node | None:
     """The operator that picks the scores of the classes for ``difference``."""
     for value in difference.inputs:
-        node = graph.producer.get(graph.origin(value))
-        if node is not None and node.name == "select" and graph.size(node.inputs[0]) == graph.size(value):
-            node = graph.producer.get(graph.origin(node.inputs[0]))  # `[..., 0]` of one entry, a squeeze
+        node = _unsqueezed(graph, graph.producer.get(graph.origin(value)))
         if node is not None and node.name in _PICKS and graph.origin(node.inputs[0]) == graph.origin(scores):
             return node
     return None
+
+
+def _unsqueezed(graph: Graph, node: Node | None) -> Node | None:
+    """The operator before ``[..., 0]`` of one entry, which is a squeeze; ``node`` itself for another one."""
+    if node is None or node.name != "select" or graph.size(node.inputs[0]) != graph.size(node.outputs[0]):
+        return node
+    return graph.producer.get(graph.origin(node.inputs[0]))
 
 
 def _negative_mean(graph: Graph, value: int) -> list[Node] | None:

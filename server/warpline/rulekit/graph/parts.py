@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.constants import VIEWS, traffic
+from warpline.rulekit.graph.constants import traffic
 from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.storages import VIEWS
 from warpline.rulekit.kernels import is_product
 
 #: Each of these is timed as one operator.

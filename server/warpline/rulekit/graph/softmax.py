@@ -20,9 +20,10 @@ _DIFFERENCES = frozenset({"sub", "log"})
 _NORMALISERS = frozenset({"add", "log", "logsumexp"})
 #: What keeps a number away from zero.
 PADDINGS = frozenset({"add", "clamp", "clamp_min"})
-DIVISIONS = frozenset({"div", "true_divide"})
+_DIVISIONS = frozenset({"div", "true_divide"})
 #: What takes some exponentials out of a sum.
 _LEFT_OUT = frozenset({"mul", "masked_fill", "where", "masked_select", "index"})
+_CUT = frozenset({"detach"})
 #: Operators that are followed back at most.
 _FAR = 12
 
@@ -73,13 +74,32 @@ def quotients(graph: Graph) -> Iterator[tuple[Softmax, Node]]:
     for total in candidates(graph, frozenset({"sum"})):
         weights = exponentials(graph, total.inputs[0])
         whole = graph.origin(total.inputs[0], MOVED)
-        users = [user for user, _ in graph.uses(total.outputs[0], MOVED)] if weights else []
-        padded = [user for user in users if user.name in PADDINGS and only_guards(user)]
-        for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0], MOVED))]:
-            if user.name in DIVISIONS and len(user.inputs) == 2:
-                size = graph.size(whole) // max(1, graph.size(total.outputs[0]))
-                nodes = (*weights, total, *padded, user)
-                yield Softmax(weights[0].inputs[0], whole, size, nodes), user
+        for padded, user in divided_by(graph, total, MOVED) if weights else ():
+            size = graph.size(whole) // max(1, graph.size(total.outputs[0]))
+            nodes = (*weights, total, *padded, user)
+            yield Softmax(weights[0].inputs[0], whole, size, nodes), user
+
+
+def divided_by(graph: Graph, total: Node, *more: frozenset[str]) -> Iterator[tuple[list[Node], Node]]:
+    """The operators that divide by what ``total`` gives, perhaps kept away from zero, each with what does
+    that. ``more``: also through these operators."""
+    users = [user for user, _ in graph.uses(total.outputs[0], *more)]
+    padded = [user for user in users if user.name in PADDINGS and only_guards(user)]
+    for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0], *more))]:
+        if user.name in _DIVISIONS and len(user.inputs) == 2:
+            yield padded, user
+
+
+def centred(graph: Graph, node: Node) -> Node | None:
+    """The operator that finds each row's largest score, where ``node`` takes it off all, as a softmax does
+    itself."""
+    if node.name != "sub" or len(node.inputs) != 2:
+        return None
+    largest = graph.producer.get(graph.origin(node.inputs[1], _CUT))
+    if largest is None or largest.name not in ("amax", "max"):
+        return None
+    same = graph.origin(largest.inputs[0], _CUT) == graph.origin(node.inputs[0], _CUT)
+    return largest if same else None
 
 
 def few_of_each(found: Iterable[Softmax]) -> Iterator[Softmax]:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.axes import Axes, axes_of, moved, regrouped
+from warpline.rulekit.graph.axes import axes_of, regrouped
+from warpline.rulekit.graph.evaluate import dims_of
 from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node, Ref
 from warpline.wire.dataflow import DIRECT
 from warpline.wire.probing import SORTS
@@ -61,7 +62,7 @@ def _read_of(graph: Graph, value: int, dim: int) -> Iterator[tuple[str, int]]:
         size = graph.shape(value)[dim]
         if (ordered := _ordered(graph, reader, value, dim)) is not None:
             yield from _read_of(graph, reader.outputs[0], ordered)
-        elif reader.name == "flip" and dim in _dims(reader, len(graph.shape(value))):
+        elif reader.name == "flip" and dim in dims_of(reader, len(graph.shape(value))):
             for end, count in _read_of(graph, reader.outputs[0], dim):
                 yield _OTHER[end], count
         elif reader.inputs != (value,) or not reader.outputs:
@@ -89,22 +90,15 @@ def _ordered(graph: Graph, reader: Node, value: int, dim: int) -> int | None:
     return along if reader.name == "index_select" or along == dim else None
 
 
-def _dims(reader: Node, rank: int) -> set[int]:
-    dims = reader.argument(1, "dims", ())
-    return {dim % rank for dim in dims if isinstance(dim, int)} if isinstance(dims, tuple) else set()
-
-
 def _kept(graph: Graph, reader: Node, value: int, dim: int) -> int | None:
     """Where ``dim`` is in what a view or copy makes of ``value``; None where it is no dimension of it."""
-    shape, after = graph.shape(value), graph.shape(reader.outputs[0])
-    axes: Axes | None = axes_of(shape)
     if reader.name in MOVED:
-        order = reader.argument(1, "dims") if reader.name == "permute" else reader.arguments[1:]
-        axes = moved(axes or (), reader.name, order) if isinstance(order, tuple) else None
-    elif reader.name in SAME and math.prod(after) == math.prod(shape):
-        axes = regrouped(axes or (), after, lambda one: shape[one])
-    else:
-        axes = None
+        order = graph.order(reader)
+        return order.index(dim) if order is not None else None
+    shape, after = graph.shape(value), graph.shape(reader.outputs[0])
+    if reader.name not in SAME or math.prod(after) != math.prod(shape):
+        return None
+    axes = regrouped(axes_of(shape), after, lambda one: shape[one])
     return axes.index((dim,)) if axes is not None and (dim,) in axes else None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.constants import VIEWS
 from warpline.rulekit.graph.graph import COMPILED_CALL, Graph, Node
+from warpline.rulekit.graph.storages import VIEWS
 from warpline.rulekit.graph.thrown import Visits
 
 _UNHELD, _OTHER = 1, 2
