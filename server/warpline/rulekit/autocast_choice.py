@@ -15,16 +15,17 @@ from warpline.rulekit.double_settings import given_elsewhere
 from warpline.rulekit.flags import flags_of, turned
 from warpline.rulekit.origins import (
     Origin,
-    assigned_values,
     executes_text,
     is_literal,
+    only_value,
     options_passed,
     origin,
     overridden,
+    table_read,
 )
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source
 
 _NOTHING, _AUTOCAST = "nullcontext", "autocast"
 _FULL, _TYPES = "float32", ("float32", "float16", "bfloat16", "half", "float", "float64", "double")
@@ -90,11 +91,10 @@ def _of_context(
             branches = (_of_context(context, source, one, left - 1) for one in (node.body, node.orelse))
             found = next((one for one in branches if one is not None), None)
         return found
-    if (entry := _entry(context, source, node)) is not None:
+    if (entry := table_read(context, source, node)) is not None:
         return _of_table(context, source, *entry)
-    if isinstance(node, (cst.Name, cst.Attribute)):
-        given = assigned_values(context, source, node)
-        return _of_context(context, *given[0], left - 1) if len(given) == 1 else None
+    if (given := only_value(context, source, node)) is not None:
+        return _of_context(context, *given, left - 1)
     if not isinstance(node, cst.Call):
         return None
     if _makes(source, node, _AUTOCAST):
@@ -135,28 +135,6 @@ def _of_branches(context: Context, source: Source, node: cst.IfExp) -> AutocastC
     return None
 
 
-def _entry(
-    context: Context, source: Source, node: cst.BaseExpression
-) -> tuple[Source, cst.Dict, cst.BaseExpression] | None:
-    """The table that ``TABLE[key]`` or ``TABLE.get(key, …)`` reads, and the key."""
-    table: cst.BaseExpression
-    if isinstance(node, cst.Subscript) and isinstance(node.slice[0].slice, cst.Index):
-        table, key = node.value, node.slice[0].slice.value
-    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and is_method(node, "get"):
-        if not node.args:
-            return None
-        table, key = node.func.value, node.args[0].value
-    else:
-        return None
-    where = source
-    if isinstance(table, (cst.Name, cst.Attribute)):
-        given = assigned_values(context, source, table)
-        if len(given) != 1:
-            return None
-        ((where, table),) = given
-    return (where, table, key) if isinstance(table, cst.Dict) else None
-
-
 def _of_table(
     context: Context, source: Source, where: Source, table: cst.Dict, key: cst.BaseExpression
 ) -> AutocastChoice | None:
@@ -172,10 +150,9 @@ def _of_table(
     if isinstance(literals[on[0]], bool):
         return _flag(context, source, key, literals[on[0]])
     found = origin(context, source, key)
-    passed = _passed(context, source, key)
-    if passed is not None:
-        where, value = assigned_values(context, source, key)[0]  # type: ignore[arg-type]  # a name
-        return AutocastChoice(Origin("constant", where, value, found.words), on[0], passed)
+    passed, given = _passed(context, source, key), only_value(context, source, key)
+    if passed is not None and given is not None:
+        return AutocastChoice(Origin("constant", *given, found.words), on[0], passed)
     if found.kind == "unknown":
         return None
     now = found.source.literal(found.node)
@@ -185,9 +162,7 @@ def _of_table(
 def _passed(context: Context, source: Source, name: cst.BaseExpression) -> str | None:
     """The word of the command line, as ``--dtype=float32``, that gives a name of the script another value,
     where it executes code for that."""
-    if not isinstance(name, cst.Name) or len(assigned_values(context, source, name)) != 1:
-        return None
-    if not executes_text(source):
+    if not isinstance(name, cst.Name) or not executes_text(source):
         return None
     return next((word for word in options_passed(context) if word == f"--{name.value}"), None)
 
@@ -216,16 +191,14 @@ def _of_type(context: Context, source: Source, node: cst.BaseExpression, left: i
         return None
     if isinstance(node, cst.IfExp):
         return _of_branches(context, source, node)
-    if (entry := _entry(context, source, node)) is not None:
+    if (entry := table_read(context, source, node)) is not None:
         return _of_table(context, source, *entry)
     if isinstance(node, cst.Call) and source.is_named(node.func, "getattr") and len(node.args) == 2:
         found = origin(context, source, node.args[1].value)
         full = found.kind != "unknown" and found.source.literal(found.node) == _FULL
         return _chosen(context, found, '"bfloat16"') if full and _works(context, "bfloat16") else None
-    if isinstance(node, cst.Name):
-        given = assigned_values(context, source, node)
-        return _of_type(context, *given[0], left - 1) if len(given) == 1 else None
-    return None
+    given = only_value(context, source, node) if isinstance(node, cst.Name) else None
+    return _of_type(context, *given, left - 1) if given is not None else None
 
 
 def _kind(context: Context, source: Source, node: cst.BaseExpression) -> str | None:

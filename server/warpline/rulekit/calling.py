@@ -111,15 +111,11 @@ def evaluated_at(
         statement = source.statement_at(line)
         if statement is None:
             continue
-        loops = source.loops_from(statement)
         function = source.enclosing(statement, cst.FunctionDef)
-        if (
-            function is not None
-            and function.name.value != "forward"
-            and not _makes(context, source, function)
-        ):
+        called = function is not None and function.name.value != "forward"
+        if function is not None and called and not _makes(context, source, function):
             return source, function
-        if loops:
+        if loops := source.loops_from(statement):
             return source, loops[-1]
     return None
 
@@ -127,14 +123,11 @@ def evaluated_at(
 def _step_loops(context: Context) -> Iterator[tuple[str, int]]:
     """Heads of loops that begin a round in each step."""
     for cost in sorted(context.profile.lines, key=lambda cost: cost.place):
-        if not 0.5 <= cost.calls <= 1.5:
-            continue
-        source = context.source(cost.file)
-        statement = source.statement_at(cost.line)
-        if not isinstance(statement, (cst.For, cst.While)):
-            continue
-        if source.line(statement) == cost.line:
-            yield cost.place
+        if 0.5 <= cost.calls <= 1.5:
+            source = context.source(cost.file)
+            yield from (
+                cost.place for loop in source.loops_at(cost.line)[:1] if source.line(loop) == cost.line
+            )
 
 
 def _makes(context: Context, source: Source, function: cst.FunctionDef) -> bool:

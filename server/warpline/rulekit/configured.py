@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from warpline.model.report import Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
-from warpline.rulekit.frameworks import construction_call, runs_in
+from warpline.rulekit.frameworks import construction_call, made_by, runs_in
 from warpline.rulekit.holders import argument
 from warpline.rulekit.literals import written_for
-from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.edits import Refused
 from warpline.syntax.source import NOT_LITERAL, Source, is_method
 from warpline.wire.births import Holder
 from warpline.wire.frameworks import Construction, constructions
@@ -54,7 +55,7 @@ def configured(context: Context, place: tuple[str, int], size: int) -> Configure
 
 def _recorded(context: Context, one: Construction, size: int) -> Iterator[Configured]:
     """What the run recorded; what was made last comes first."""
-    for site in reversed(_made(context, one)):
+    for site in reversed(made_by(context, one)):
         values = facts_of(Framework, site).values or {}
         for name in one.sizes:
             found = argument(site, name)
@@ -66,7 +67,7 @@ def _recorded(context: Context, one: Construction, size: int) -> Iterator[Config
 def _written(context: Context, one: Construction, size: int) -> Iterator[Configured]:
     """The setting where the text writes the size once, in a configuration that a model is made of."""
     for other in constructions():
-        for site in _made(context, other) if other.module in one.makes else ():
+        for site in made_by(context, other) if other.module in one.makes else ():
             call = construction_call(context, site, other)
             found = written_for(*call, [(name, size) for name in one.sizes]) if call is not None else None
             if call is not None and found is not None:
@@ -75,7 +76,7 @@ def _written(context: Context, one: Construction, size: int) -> Iterator[Configu
                 yield Configured(site, one, one.sizes[0], Holder("entry", source.path, line, column))
 
 
-def padding(context: Context, known: Configured, padded: int) -> Edits:
+def padding(context: Context, known: Configured, padded: int) -> Fix:
     """The edit that passes ``padded`` to the configuration, where the library's default has given the size.
     Raises Refused."""
     call = construction_call(context, known.site, known.one)
@@ -83,15 +84,14 @@ def padding(context: Context, known: Configured, padded: int) -> Edits:
         raise Refused(f"set `{known.name}` to {padded} where the model's configuration is made")
     changes = Changes(context)
     changes.absent(*call, known.name, str(padded))
-    (edits,) = changes.edits.values()
-    return edits
+    return changes.fix(f"Pad `{known.name}`", "unsafe")
 
 
 def decided_elsewhere(context: Context, known: Configured) -> str:
     """Why the size of a library's layers cannot be changed there: weights that are loaded have it, or a later
     statement sets it again. Else ""."""
     for other in constructions():
-        if other.module in known.one.makes and other.key.endswith(_LOADED) and _made(context, other):
+        if other.module in known.one.makes and other.key.endswith(_LOADED) and made_by(context, other):
             return (
                 "a checkpoint is loaded, whose weights have this size; "
                 "`model.resize_token_embeddings(pad_to_multiple_of=64)` pads them once they are loaded"
@@ -113,7 +113,3 @@ def _sets(source: Source, node: cst.CSTNode, name: str) -> bool:
     targets = [one.target for one in node.targets] if isinstance(node, cst.Assign) else []
     given = any(isinstance(one, cst.Attribute) and one.attr.value == name for one in targets)
     return given and isinstance(node, cst.Assign) and source.literal(node.value) is NOT_LITERAL
-
-
-def _made(context: Context, one: Construction) -> list[Site]:
-    return [site for site in context.sites("framework") if facts_of(Framework, site).construction == one.key]

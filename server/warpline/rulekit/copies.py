@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from warpline.model.profile import LineCost
+from warpline.model.profile import Kernel, LineCost
 from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Edits, Refused
@@ -20,12 +20,12 @@ FileLine = tuple[str, int]
 
 def host_to_device(cost: LineCost, *, pageable: bool) -> float:
     """Device time per step of copies to the device from pageable (or from pinned) host memory."""
-    word = "pageable" if pageable else "pinned"
-    return sum(
-        kernel.device_ms
-        for kernel in cost.kernels
-        if kernel.kind == "copy" and "HtoD" in kernel.name and word in kernel.name.lower()
-    )
+    return sum(kernel.device_ms for kernel in _copies(cost, "HtoD", "pageable" if pageable else "pinned"))
+
+
+def _copies(cost: LineCost, way: str, memory: str) -> list[Kernel]:
+    copies = (kernel for kernel in cost.kernels if kernel.kind == "copy")
+    return [kernel for kernel in copies if way in kernel.name and memory in kernel.name.lower()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +75,29 @@ def copy_waits(context: Context) -> Iterator[CopyWait]:
 def _waits_for_copy(context: Context, cost: LineCost) -> bool:
     if host_to_device(cost, pageable=False) <= 0:
         return False
-    moves = [facts_of(Move, site) for site in context.sites(Move.KIND) if site.place == cost.place]
+    moves = moves_at(context, cost.place)
     if moves:
         return any(move.pinned and not move.non_blocking for move in moves)
     return cost.sync_ms > 0
 
 
+def moves_at(context: Context, *places: FileLine) -> list[Move]:
+    """What was recorded of the moves on these lines."""
+    return [facts_of(Move, site) for site in context.sites(Move.KIND) if site.place in places]
+
+
 def _surveyed_ms(context: Context, cost: LineCost) -> float | None:
     """How long the moves of a line took in the surveyed step, where they were timed."""
-    sites = [site for site in context.sites(Move.KIND) if site.place == cost.place]
-    timed = [facts_of(Move, site).wait_ms for site in sites]
-    return sum(one for one in timed if one is not None) if any(one is not None for one in timed) else None
+    timed = [one.wait_ms for one in moves_at(context, cost.place) if one.wait_ms is not None]
+    return sum(timed) if timed else None
 
 
 def copied_to_host_unwaited(context: Context) -> bool:
     """Whether a step copies from the device to pinned host memory without waiting for it. Such a copy may
     still be under way when its call returns, and something else has to wait before the values are read.
     ``item()`` copies to pinned memory as well, but waits on the same line."""
-    return any(_copied_to_pinned(cost) > cost.syncs for cost in context.profile.lines)
+    lines = context.profile.lines
+    return any(sum(one.count for one in _copies(cost, "DtoH", "pinned")) > cost.syncs for cost in lines)
 
 
 def own_pinned_memory(context: Context) -> bool:
@@ -102,14 +107,6 @@ def own_pinned_memory(context: Context) -> bool:
         return False
     loaders = (facts_of(Loader, site) for site in context.sites(Loader.KIND) if site.uses)
     return not any(loader.pin_memory for loader in loaders)
-
-
-def _copied_to_pinned(cost: LineCost) -> float:
-    return sum(
-        kernel.count
-        for kernel in cost.kernels
-        if kernel.kind == "copy" and "DtoH" in kernel.name and "pinned" in kernel.name.lower()
-    )
 
 
 def move_calls(source: Source, line: int) -> list[cst.Call]:
@@ -127,17 +124,15 @@ def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits
     """
     made: dict[str, Edits] = {}
     places = list(dict.fromkeys(place for own in places for place in (own, *moves_beside(context, own))))
-    known: dict[int, bool] = {}
+    known = set[int]()
     for file, line in sorted(places):
         given = [
             one for call in move_calls(context.source(file), line) for one in _given(context, file, call)
         ]
         for source, call, position in given:
-            present = source.argument(call, "non_blocking", position)
-            if id(call) in known or (present is not None and source.literal(present.value) is True):
-                continue
-            known[id(call)] = True
-            made.setdefault(source.path, Edits(source)).set_argument(call, "non_blocking", "True")
+            if id(call) not in known and not _goes_on(source, call, position):
+                known.add(id(call))
+                made.setdefault(source.path, Edits(source)).set_argument(call, "non_blocking", "True")
     if not made:
         raise Refused("the calls that copy were not found on those lines")
     return made
@@ -147,7 +142,7 @@ def _given(context: Context, file: str, move: cst.Call) -> list[tuple[Source, cs
     """The calls that ``move`` has its keywords from, each with the position of ``non_blocking``: itself, or
     those of its function in the steps, where it unpacks that function's ``**`` and nothing else reads it."""
     source = context.source(file)
-    unpacked, position = source.unpacked(move), 2 if is_method(move, "to") else 1
+    unpacked, position = source.unpacked(move), _position(move)
     if not unpacked or source.argument(move, "non_blocking", position) is not None:
         return [(source, move, position)]
     function, cost = source.enclosing(move, cst.FunctionDef), context.cost(*source.place(move))
@@ -164,13 +159,20 @@ def _given(context: Context, file: str, move: cst.Call) -> list[tuple[Source, cs
 
 def never_wait(context: Context, places: list[FileLine]) -> bool:
     """Whether every move at ``places`` says ``non_blocking=True`` already."""
-    found = []
-    for file, line in places:
-        source = context.source(file)
-        for call in move_calls(source, line):
-            present = source.argument(call, "non_blocking", 2 if is_method(call, "to") else 1)
-            found.append(present is not None and source.literal(present.value) is True)
-    return bool(found) and all(found)
+    lines = ((context.source(file), line) for file, line in places)
+    moves = [(source, call) for source, line in lines for call in move_calls(source, line)]
+    return bool(moves) and all(_goes_on(source, call, _position(call)) for source, call in moves)
+
+
+def _position(move: cst.Call) -> int:
+    """The position of ``non_blocking``."""
+    return 2 if is_method(move, "to") else 1
+
+
+def _goes_on(source: Source, call: cst.Call, position: int | None) -> bool:
+    """Whether ``call`` is passed ``non_blocking=True``."""
+    present = source.argument(call, "non_blocking", position)
+    return present is not None and source.literal(present.value) is True
 
 
 def moves_beside(context: Context, place: FileLine) -> list[FileLine]:
@@ -197,9 +199,7 @@ def loop_over(context: Context, place: FileLine) -> tuple[FileLine, ...]:
     """The lines of the ``for`` statements around ``place`` (none for a place in another function)."""
     source = context.source(place[0])
     node = source.statement_at(place[1])
-    if node is None:
-        return ()
-    return tuple((place[0], source.line(loop)) for loop in source.loops(node))
+    return tuple(source.place(loop) for loop in source.loops(node)) if node is not None else ()
 
 
 def moved_to(source: Source, move: cst.Call) -> dict[str, str]:

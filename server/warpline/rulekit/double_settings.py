@@ -9,7 +9,7 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.doubles import MAKERS
-from warpline.rulekit.origins import Origin, assigned_values, is_self, origin, overridden
+from warpline.rulekit.origins import Origin, called_as, field_names, is_self, origin, overridden, table_read
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import NOT_LITERAL, Source, is_method
 
@@ -133,21 +133,17 @@ def _inner(context: Context, source: Source, node: cst.BaseExpression) -> cst.Ba
         return node.args[1].value if source.name(node.args[0].value) in ("torch", "numpy") else None
     if isinstance(node, cst.Call) and source.name(node.func) == "numpy.dtype" and node.args:
         return node.args[0].value
-    if not isinstance(node, cst.Subscript) or not isinstance(node.slice[0].slice, cst.Index):
+    read = table_read(context, source, node) if isinstance(node, cst.Subscript) else None
+    if read is None:
         return None
-    tables = [(source, node.value)]
-    if isinstance(node.value, (cst.Name, cst.Attribute)):
-        tables = assigned_values(context, source, node.value)
-    where, table = tables[0] if len(tables) == 1 else (source, None)
-    if not isinstance(table, cst.Dict):
-        return None
+    where, table, key = read
     types = {
         where.literal(one.key): _type(where, one.value)
         for one in table.elements
         if isinstance(one, cst.DictElement)
     }
     both = types.get("float32") == "float32" and any(types.get(word) in _WORDS for word in _WORDS)
-    return node.slice[0].slice.value if both else None
+    return key if both else None
 
 
 def given_elsewhere(context: Context, found: Origin) -> bool:
@@ -156,10 +152,7 @@ def given_elsewhere(context: Context, found: Origin) -> bool:
     holder = source.parent(node)
     if isinstance(holder, cst.Param):
         function = source.enclosing(holder, cst.FunctionDef)
-        owner = source.enclosing(function, cst.ClassDef) if function is not None else None
-        init = function is not None and function.name.value == "__init__"
-        called = owner if init else function
-        return called is None or _passed(context, called.name.value, holder.name.value, None)
+        return function is None or _passed(context, called_as(source, function), holder.name.value, None)
     if isinstance(holder, cst.DictElement):
         return _set_by_key(context, source.literal(holder.key))
     if isinstance(holder, cst.Arg):
@@ -173,15 +166,9 @@ def given_elsewhere(context: Context, found: Origin) -> bool:
         target = holder.targets[0].target
     if not isinstance(scope, cst.ClassDef) or target is None:
         return False
-    fields = [source.code(one.target) for line in scope.body.body for one in _annotated(line)]
-    name = source.code(target)
+    fields, name = field_names(source, scope), source.code(target)
     position = fields.index(name) if name in fields else None
     return _passed(context, scope.name.value, name, position) or _set_outside(context, source, scope, name)
-
-
-def _annotated(line: cst.CSTNode) -> list[cst.AnnAssign]:
-    body = line.body if isinstance(line, cst.SimpleStatementLine) else ()
-    return [one for one in body if isinstance(one, cst.AnnAssign)]
 
 
 def _passed(context: Context, called: str, name: str, position: int | None) -> bool:
@@ -199,24 +186,16 @@ def _set_outside(context: Context, source: Source, owner: cst.ClassDef, name: st
     """Whether something sets an object's attribute of that name, other than an object of another class its
     own."""
     for where in context.sources():
-        targets = [
-            *(one.target for one in where.nodes(cst.AssignTarget)),
-            *(one.target for one in where.nodes(cst.AnnAssign)),
-            *(one.target for one in where.nodes(cst.AugAssign)),
-        ]
-        for target in targets:
-            own = where is source and where.inside(target, owner)
-            if (
-                isinstance(target, cst.Attribute)
-                and target.attr.value == name
-                and (own or not is_self(target.value))
-            ):
-                return True
-        for call in where.nodes(cst.Call):
-            if where.is_named(call.func, "setattr") and len(call.args) > 1:
-                given = where.literal(call.args[1].value)
-                if given is NOT_LITERAL or given == name:
+        written: list[cst.AssignTarget | cst.AnnAssign | cst.AugAssign] = [*where.nodes(cst.AssignTarget)]
+        written += [*where.nodes(cst.AnnAssign), *where.nodes(cst.AugAssign)]
+        for target in (one.target for one in written):
+            if isinstance(target, cst.Attribute) and target.attr.value == name:
+                own = where is source and where.inside(target, owner)
+                if own or not is_self(target.value):
                     return True
+        given = [where.literal(call.args[1].value) for call in where.calls_of("setattr") if call.args[1:]]
+        if any(one is NOT_LITERAL or one == name for one in given):
+            return True
     return False
 
 

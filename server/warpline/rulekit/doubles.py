@@ -8,9 +8,14 @@ import re
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit.bound_values import values_of
+from warpline.rulekit.origins import called_as, parameters
+from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, called_name, is_method
+
+_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
+#: Names of names that are followed: chosen, so that a circle ends.
+_DEPTH = 4
 
 #: Functions of torch's that make tensors of arrays.
 MAKERS = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
@@ -182,23 +187,11 @@ def _number(source: Source, node: cst.BaseExpression, depth: int = 4) -> type[in
             return None
         return float if float in both or isinstance(node.operator, cst.Divide) else int
     if isinstance(node, cst.Name) and depth:
-        around = source.enclosing(node, cst.FunctionDef)
-        scopes = [around, source.module] if around is not None else [source.module]
-        given = next((found for one in scopes if (found := _given(source, node.value, one))), [])
+        scopes = (source.scope(node), source.module)
+        given = next((found for one in scopes if (found := source.values(node.value, one))), [])
         types = {_number(source, one, depth - 1) for one in given}
         return types.pop() if len(types) == 1 else None
     return None
-
-
-def _given(source: Source, name: str, within: cst.CSTNode) -> list[cst.BaseExpression]:
-    """What assignments give a name, also those of several names at once."""
-    found = source.assigned(name, within=within)
-    for node in source.nodes(cst.Assign, within=within):
-        for target in (one.target for one in node.targets):
-            if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
-                both = zip(target.elements, node.value.elements, strict=False)
-                found += [value.value for one, value in both if source.code(one.value) == name]
-    return found
 
 
 def _is_cast(source: Source, call: cst.Call) -> bool:
@@ -273,3 +266,65 @@ def _type_of(source: Source, edits: Edits, node: cst.BaseExpression, array: str)
     if call is not None and _has_others(source, call):
         return f'{single} if {array}.dtype == "float64" else None'
     return single
+
+
+def values_of(source: Source, value: cst.BaseExpression, depth: int = _DEPTH) -> list[cst.BaseExpression]:
+    """The expressions that ``value`` may stand for: the elements of what a loop goes over, the arguments of
+    all calls in the file; ``value`` itself where nothing is followed."""
+    found: list[cst.BaseExpression] | None = None
+    if isinstance(value, (cst.Tuple, cst.List)):
+        found = [one.value for one in value.elements]
+    elif isinstance(value, cst.Name):
+        found = _bound(source, value)
+        made = source.assigned(value.value, within=source.scope(value))
+        if found is None and len(made) == 1 and isinstance(made[0], (cst.Tuple, cst.List)):
+            found = [made[0]]
+    if not found or not depth:
+        return [value]
+    return [inner for one in found for inner in values_of(source, one, depth - 1)]
+
+
+def _bound(source: Source, name: cst.Name) -> list[cst.BaseExpression] | None:
+    """What binds the name, innermost first; None for an assignment, or where that is not known."""
+    inner: cst.CSTNode = name
+    for outer in source.ancestors(name):
+        turns: list[cst.For | cst.CompFor] = []
+        if isinstance(outer, _COMPREHENSIONS):
+            turns = [*descend(outer.for_in, cst.CompFor)]
+        elif isinstance(outer, cst.For) and inner is outer.body:
+            turns = [outer]
+        for turn in turns:
+            targets = source.nodes(cst.Name, within=turn.target)
+            if any(one.value == name.value for one in targets) and not source.inside(name, turn.iter):
+                return _elements(source, turn, name.value)
+        if isinstance(outer, cst.FunctionDef):
+            assigned = source.assigned(name.value, within=outer)
+            return None if assigned else _passed(source, outer, name.value)
+        inner = outer
+    return None
+
+
+def _elements(source: Source, turn: cst.For | cst.CompFor, name: str) -> list[cst.BaseExpression] | None:
+    """What ``name`` is an element of: the iterable of the loop, or the one of ``zip`` or ``enumerate``."""
+    if isinstance(turn.target, cst.Name):
+        return [turn.iter]
+    if not isinstance(turn.target, cst.Tuple) or not isinstance(turn.iter, cst.Call):
+        return None
+    names = [source.code(one.value) for one in turn.target.elements]
+    args = [arg.value for arg in turn.iter.args]
+    if name in names and called_name(turn.iter) == "zip" and len(args) == len(names):
+        return [args[names.index(name)]]
+    return args[:1] if called_name(turn.iter) == "enumerate" and names[1:] == [name] else None
+
+
+def _passed(source: Source, function: cst.FunctionDef, name: str) -> list[cst.BaseExpression] | None:
+    """What the calls in the file pass for a parameter, also one such as ``*arrays``."""
+    params, order = function.params, parameters(function)
+    calls = source.calls_of(called_as(source, function))
+    if isinstance(params.star_arg, cst.Param) and params.star_arg.name.value == name:
+        return [arg.value for call in calls for arg in call.args[len(order) :] if arg.keyword is None]
+    if name not in (*order, *(one.name.value for one in params.kwonly_params)):
+        return None
+    position = order.index(name) if name in order else None
+    given = [source.argument(call, name, position) for call in calls]
+    return [arg.value for arg in given if arg is not None]

@@ -12,7 +12,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.holders import literal_at, words
 from warpline.rulekit.origins import Origin, bare_switch, fields, is_self, origin, overridden
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, receiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,7 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
 def _passed(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The value that a module's constructor got for a flag of the object, as the run recorded it, where
     ``node`` runs by that flag. Nothing where modules got several, or it is not a literal in the script."""
-    for part, needed in _conditions(source, node):
-        if not isinstance(part, cst.Attribute) or not is_self(part.value):
-            continue
+    for part, needed in _own_flags(source, node):
         name = part.attr.value
         given = [one for site in context.sites("module") for one in site.arguments if one.name == name]
         holders = {(one.holder.kind, one.holder.place): one for one in given if one.holder is not None}
@@ -123,18 +121,12 @@ def switching_call(context: Context, source: Source, node: cst.CSTNode) -> tuple
     None where there is no such call or several, where its result is used, and where the flag may be set by
     anything else.
     """
-    for part, needed in _conditions(source, node):
-        owner = source.enclosing(node, cst.ClassDef)
-        if owner is None or not isinstance(part, cst.Attribute) or not is_self(part.value):
+    owner = source.enclosing(node, cst.ClassDef)
+    for part, needed in _own_flags(source, node):
+        name = _setter(source, owner, source.code(part), needed) if owner is not None else None
+        if name is None or _set_outside(context, part.attr.value):
             continue
-        name = _setter(source, owner, source.code(part), needed)
-        if name is None or _set_elsewhere(context, part.attr.value):
-            continue
-        calls = [
-            (other, call)
-            for other, call in context.calls(name)
-            if isinstance(call.func, cst.Attribute) and not call.args
-        ]
+        calls = [(other, call) for other, call in context.calls(name) if receiver(call) and not call.args]
         if len(calls) == 1 and isinstance(calls[0][0].parent(calls[0][1]), cst.Expr):
             return calls[0]
     return None
@@ -160,9 +152,7 @@ def _setter(source: Source, owner: cst.ClassDef, flag: str, value: bool) -> str 
 def _set_on(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The value that is given from outside, ``block.saving = config.saving``, to a flag that the object's own
     class has off: ``node`` ran, so that is what has it run. None where several places set the flag."""
-    for part, needed in _conditions(source, node):
-        if not isinstance(part, cst.Attribute) or not is_self(part.value):
-            continue
+    for part, needed in _own_flags(source, node):
         given = _set_outside(context, part.attr.value)
         if len(given) != 1 or all(one.on for one in flags_of(context, source, part, needed)):
             continue
@@ -198,13 +188,9 @@ def _written(
     return found if found.kind != "unknown" else None
 
 
-def _set_elsewhere(context: Context, name: str) -> bool:
-    """Whether an object's flag of that name is set from outside: ``model.saving = True``."""
-    return bool(_set_outside(context, name))
-
-
 def _set_outside(context: Context, name: str) -> list[tuple[Source, cst.BaseExpression]]:
-    """What assignments give the attribute ``name`` of an object that is not a method's own."""
+    """What assignments give the attribute ``name`` of an object that is not a method's own:
+    ``model.saving = True``."""
     return [
         (source, assign.value)
         for source, assign, target in attributes_assigned(context, name)
@@ -222,20 +208,21 @@ def attributes_assigned(context: Context, name: str) -> Iterator[tuple[Source, c
 
 
 def _does_only(source: Source, method: cst.FunctionDef, assign: cst.Assign) -> bool:
-    body = [one for one in method.body.body if not _is_text(one)]
+    body = method.body.body[int(method.get_docstring() is not None) :]
     return len(body) == 1 and source.statement(assign) is body[0] and len(method.params.params) == 1
-
-
-def _is_text(statement: cst.CSTNode) -> bool:
-    """Whether it is a docstring."""
-    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(only, cst.Expr) and isinstance(only.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
 def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The flags of the conditions around ``node`` in its function, and of the returns before it."""
     for part, holds in _conditions(source, node):
         yield from flags_of(context, source, part, holds)
+
+
+def _own_flags(source: Source, node: cst.CSTNode) -> Iterator[tuple[cst.Attribute, bool]]:
+    """The conditions that are attributes of the method's own object, each with what it has to be."""
+    for part, needed in _conditions(source, node):
+        if isinstance(part, cst.Attribute) and is_self(part.value):
+            yield part, needed
 
 
 def _conditions(source: Source, node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, bool]]:

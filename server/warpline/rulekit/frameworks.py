@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -15,11 +17,11 @@ from warpline.model.report import Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
-from warpline.rulekit.holders import argument, beside, literal_at
+from warpline.rulekit.holders import argument, display_of
 from warpline.rulekit.literals import written_for
 from warpline.rulekit.origins import options_passed, origin, overridden
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.syntax.source import NOT_LITERAL, Source, called_name, is_method, only_target, receiver
 from warpline.wire.frameworks import HALVES, Construction, Setting, constructions
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, Optimizer, facts_of
@@ -127,44 +129,7 @@ def setting_fix(
         return _without(context, source, call, setting)
     if setting.instead:
         return _instead(context, site, source, call, setting)
-    changes = Changes(context)
-    others = {each.place for each in context.sites("framework") if _makes(each, one)} - {site.place}
-    # Of several such objects, which one the steps use is unknown.
-    place = written_for(source, call, setting.written) if not others else None
-    for name in setting.arguments:
-        recorded = argument(site, name)
-        passed = source.argument(call, name) is not None or (recorded is not None and recorded.passed)
-        try:
-            if place is not None and not passed:
-                raise Refused("it is written elsewhere")
-            _set(context, site, (one, setting), found, changes, name, workers)
-        except Refused:
-            if place is None:
-                raise
-            changes.of(source).replace(place, setting.arguments[name])
-    if setting.lines:
-        _below(site, setting, source, call, changes.of(source))
-    if setting.renamed:
-        _renamed(site, one, setting.renamed, source, call, changes.of(source))
-    if not changes.edits:
-        raise Refused("the setting is already there")
-    title = setting.title.format(workers=workers)
-    if any("{twice}" in code for code in setting.arguments.values()) and _halved(changes, site, one):
-        title += ACCUMULATES
-    return changes.fix(title, "unsafe")
-
-
-def _renamed(site: Site, one: Construction, name: str, source: Source, call: cst.Call, edits: Edits) -> None:
-    """Make an object of another class of the same module. Raises Refused."""
-    if name not in (facts_of(Framework, site).parameters or ()):
-        raise Refused(f"the installed version has no `{name}`")
-    if sum(arg.keyword is None for arg in call.args) > _ALIKE:
-        raise Refused(f"`{name}` takes other arguments by position")
-    if isinstance(call.func, cst.Attribute):
-        edits.replace(call.func.attr, name)
-    else:
-        package = one.module.rpartition(".")[0]
-        edits.replace(call.func, edits.add_import(f"{package}.{name}", f"from {package} import {name}"))
+    return _Making(context, site, one, setting, source, call).fix(workers)
 
 
 def _fits_device(context: Context, needs: str) -> None:
@@ -179,8 +144,8 @@ def accumulating_half(context: Context) -> list[Edits]:
     """The edits by which a framework adds up the gradients of half as many batches. Raises Refused."""
     changes = Changes(context)
     for one in constructions():
-        for site in context.sites("framework") if one.accumulates else ():
-            if _makes(site, one) and _halved(changes, site, one):
+        for site in made_by(context, one) if one.accumulates else ():
+            if _halved(changes, site, one):
                 return list(changes.edits.values())
     return []
 
@@ -214,17 +179,18 @@ def _goes_with_optimizers(context: Context, setting: Setting, values: Mapping[st
 def clipped_in_half(context: Context) -> str:
     """Why an optimizer must not be fused: a framework's setting would raise with that. Else ""."""
     for one in constructions():
-        for site in context.sites("framework"):
+        for site in made_by(context, one):
             values = facts_of(Framework, site).values or {}
-            for setting in one.settings if _makes(site, one) else ():
+            for setting in one.settings:
                 clips = next((word for word in setting.unfused if values.get(word)), "")
                 if clips and is_set(site, setting):
                     return f"`{clips}` of `{one.name}` raises for a fused optimizer in half precision"
     return ""
 
 
-def _makes(site: Site, one: Construction) -> bool:
-    return facts_of(Framework, site).construction == one.key
+def made_by(context: Context, one: Construction) -> list[Site]:
+    """Where the script constructed it."""
+    return [site for site in context.sites("framework") if facts_of(Framework, site).construction == one.key]
 
 
 def _without(context: Context, source: Source, call: cst.Call, setting: Setting) -> Fix:
@@ -264,47 +230,11 @@ def _instead(context: Context, site: Site, source: Source, call: cst.Call, setti
     weights, free = facts_of(Framework, site).weights_bytes, context.profile.facts.memory.free_bytes
     if not weights or not free or weights > MOST_OF_FREE * free:
         raise Refused("it is not known that the device has room for the weights")
-    if call.args or not isinstance(call.func, cst.Attribute):
+    held = receiver(call)
+    if call.args or held is None:
         raise Refused("its arguments may name another device")
-    (edits := Edits(source)).replace(call, f"{source.code(call.func.value)}.{setting.instead}")
+    edits = Edits(source).replace(call, f"{source.code(held)}.{setting.instead}")
     return edits.fix(setting.title, "unsafe")
-
-
-def _set(
-    context: Context,
-    site: Site,
-    which: tuple[Construction, Setting],
-    construction: tuple[Source, cst.Call],
-    changes: Changes,
-    name: str,
-    workers: int | None,
-) -> None:
-    """One argument."""
-    one, setting = which
-    source, call = construction
-    made = facts_of(Framework, site)
-    values = made.values or {}
-    if name not in (made.parameters or ()):
-        if name in setting.where_known:
-            return
-        raise Refused(f"the installed version's `{one.name}` has no `{name}`")
-    code = setting.arguments[name]
-    if "{workers}" in code and workers is None:
-        raise Refused("the sufficient number of workers is unknown")
-    twice = 2 * values[name] if type(values.get(name)) is int else None
-    if "{twice}" in code and twice is None:
-        raise Refused(f"the value of `{name}` is unknown")
-    if source.is_named(call.func, *one.parsers):
-        _parsed(context, site, construction, changes, name, _filled(code, workers=workers, twice=twice))
-        return
-    half = next((name for name in HALVES if f"{{{name}}}" in code), "")
-    spelled = {half: changes.of(source).add_import(f"torch.{half}", "import torch")} if half else {}
-    wanted = _filled(code, workers=workers, twice=twice, **spelled)
-    mapping = next((each for maker, each in one.within if source.is_named(call.func, maker)), "")
-    if mapping:
-        _mapped(source, call, mapping, changes, name, wanted)
-    else:
-        _passed(site, one, construction, changes, name, wanted)
 
 
 def _filled(code: str, **values: object) -> str:
@@ -314,99 +244,200 @@ def _filled(code: str, **values: object) -> str:
     return code
 
 
-def _passed(
-    site: Site,
-    one: Construction,
-    construction: tuple[Source, cst.Call],
-    changes: Changes,
-    name: str,
-    wanted: str,
-) -> None:
-    """One argument of the call itself."""
-    source, call = construction
-    values = facts_of(Framework, site).values or {}
-    recorded = argument(site, name)
-    present = source.argument(call, name)
-    if present is not None:
-        if source.code(present.value) == wanted:
+@dataclass
+class _Making:
+    """The edits that make a setting where ``call`` constructs ``one``. All methods raise Refused."""
+
+    context: Context
+    site: Site
+    one: Construction
+    setting: Setting
+    source: Source
+    call: cst.Call
+
+    def __post_init__(self) -> None:
+        self.changes = Changes(self.context)
+        self.here = partial(self.changes.of, self.source)
+        self.made = facts_of(Framework, self.site)
+        self.values = self.made.values or {}
+
+    def fix(self, workers: int | None) -> Fix:
+        """All of them."""
+        setting = self.setting
+        others = {each.place for each in made_by(self.context, self.one)} - {self.site.place}
+        # Of several such objects, which one the steps use is unknown.
+        place = written_for(self.source, self.call, setting.written) if not others else None
+        for name in setting.arguments:
+            recorded = argument(self.site, name)
+            passed = self.source.argument(self.call, name) or (recorded is not None and recorded.passed)
+            try:
+                if place is not None and not passed:
+                    raise Refused("it is written elsewhere")
+                self.set(name, workers)
+            except Refused:
+                if place is None:
+                    raise
+                self.here().replace(place, setting.arguments[name])
+        if setting.lines:
+            self.below()
+        if setting.renamed:
+            self.renamed(setting.renamed)
+        if not self.changes.edits:
+            raise Refused("the setting is already there")
+        title = setting.title.format(workers=workers)
+        twice = any("{twice}" in code for code in setting.arguments.values())
+        if twice and _halved(self.changes, self.site, self.one):
+            title += ACCUMULATES
+        return self.changes.fix(title, "unsafe")
+
+    def renamed(self, name: str) -> None:
+        """Make an object of another class of the same module."""
+        if name not in (self.made.parameters or ()):
+            raise Refused(f"the installed version has no `{name}`")
+        if sum(arg.keyword is None for arg in self.call.args) > _ALIKE:
+            raise Refused(f"`{name}` takes other arguments by position")
+        edits, called = self.here(), self.call.func
+        if isinstance(called, cst.Attribute):
+            edits.replace(called.attr, name)
+        else:
+            package = self.one.module.rpartition(".")[0]
+            edits.replace(called, edits.add_import(f"{package}.{name}", f"from {package} import {name}"))
+
+    def set(self, name: str, workers: int | None) -> None:
+        """One argument."""
+        one, source, called = self.one, self.source, self.call.func
+        if name not in (self.made.parameters or ()):
+            if name in self.setting.where_known:
+                return
+            raise Refused(f"the installed version's `{one.name}` has no `{name}`")
+        code = self.setting.arguments[name]
+        if "{workers}" in code and workers is None:
+            raise Refused("the sufficient number of workers is unknown")
+        twice = 2 * self.values[name] if type(self.values.get(name)) is int else None
+        if "{twice}" in code and twice is None:
+            raise Refused(f"the value of `{name}` is unknown")
+        if source.is_named(called, *one.parsers):
+            self.parsed(name, _filled(code, workers=workers, twice=twice))
             return
-        if source.literal(present.value) is not NOT_LITERAL or wanted.rpartition(".")[2] in HALVES:
-            changes.of(source).replace(present.value, wanted)
+        half = next((name for name in HALVES if f"{{{name}}}" in code), "")
+        spelled = {half: self.here().add_import(f"torch.{half}", "import torch")} if half else {}
+        wanted = _filled(code, workers=workers, twice=twice, **spelled)
+        mapping = next((each for maker, each in one.within if source.is_named(called, maker)), "")
+        if mapping:
+            self.mapped(mapping, name, wanted)
+        else:
+            self.passed(name, wanted)
+
+    def passed(self, name: str, wanted: str) -> None:
+        """One argument of the call itself."""
+        source, call, changes = self.source, self.call, self.changes
+        recorded, present = argument(self.site, name), source.argument(call, name)
+        if present is not None:
+            if source.code(present.value) == wanted:
+                return
+            if source.literal(present.value) is not NOT_LITERAL or wanted.rpartition(".")[2] in HALVES:
+                self.here().replace(present.value, wanted)
+                return
+        if recorded is not None and not recorded.passed and source.unpacked(call):
+            where, display = self.unpacked()
+            changes.of(where).set_entry(display, name, wanted)
+        elif recorded is not None and recorded.passed:
+            changes.recorded(self.site, source, call, name, wanted)
+        elif present is not None:
+            raise Refused(f"`{name}` comes from `{source.code(present.value)}`: change it there")
+        elif name in self.values and self.one.method == "__init__" and recorded is None:
+            raise Refused(f"`{name}` is passed by position or computed elsewhere")
+        else:
+            try:
+                changes.absent(source, call, name, wanted)
+            except Refused:
+                if name in self.values or self.one.method in ("__init__", "__post_init__"):
+                    raise
+                self.here().set_argument(call, name, wanted, lacks=True)  # the run noted all that it got
+
+    def mapped(self, mapping: str, name: str, code: str) -> None:
+        """An entry of the dict that the call takes as its argument ``mapping``."""
+        _not_passed(self.context, lambda word: word.startswith("--") and word.rpartition(".")[2] == name)
+        given = self.source.argument(self.call, mapping)
+        if given is None:
+            self.here().set_argument(self.call, mapping, f'{{"{name}": {code}}}')
+        elif isinstance(given.value, cst.Dict):
+            self.here().set_entry(given.value, name, code)
+        else:
+            raise Refused(f"set `{name}` to {code} in `{self.source.code(given.value)}`")
+
+    def unpacked(self) -> tuple[Source, cst.Dict]:
+        """The dict that the call unpacks, by an entry of it that the run recorded."""
+        for each in self.site.arguments:
+            where, display = display_of(self.context, self.site, each.name) or (self.source, None)
+            if isinstance(display, cst.Dict):
+                return where, display
+        raise Refused("the dict that the call unpacks was not found")
+
+    def parsed(self, name: str, code: str) -> None:
+        """The object is made by a parser: from the command line its default is set, a dict gets an entry."""
+        source, call, method = self.source, self.call, called_name(self.call)
+        if method == "parse_dict" and call.args:
+            found = origin(self.context, source, call.args[0].value, ends=_is_dict)
+            if isinstance(found.node, cst.Dict):
+                self.changes.of(found.source).set_entry(found.node, name, code)
+                return
+        if method not in ("parse_args_into_dataclasses", "parse_args_and_config"):  # the second is trl's
+            raise Refused(f"set `{name}` to {code} in what `{method}` reads")
+        spelled = (name, name.replace("_", "-"))
+        options = {f"--{no}{one}" for one in spelled for no in ("", "no_", "no-")}
+        _not_passed(self.context, options.__contains__)
+        own = own_class(source, self.made.type)
+        if own is not None:
+            self.field(own, name, code)
             return
-    if recorded is not None and not recorded.passed and source.unpacked(call):
-        where, display = _unpacked(changes.context, site)
-        changes.of(where).set_entry(display, name, wanted)
-    elif recorded is not None and recorded.passed:
-        changes.recorded(site, source, call, name, wanted)
-    elif present is not None:
-        raise Refused(f"`{name}` comes from `{source.code(present.value)}`: change it there")
-    elif name in values and one.method == "__init__" and recorded is None:
-        raise Refused(f"`{name}` is passed by position or computed elsewhere")
-    else:
-        try:
-            changes.absent(source, call, name, wanted)
-        except Refused:
-            if name in values or one.method in ("__init__", "__post_init__"):
-                raise
-            changes.of(source).set_argument(call, name, wanted, lacks=True)  # the run noted all that it got
+        statement, parser = source.statement(call), receiver(call)
+        if statement is None or not isinstance(parser, cst.Name):
+            raise Refused(f"set `{name}` to {code} on the command line")
+        self.here().insert_before(statement, f"{parser.value}.set_defaults({name}={code})")
 
-
-def _mapped(source: Source, call: cst.Call, mapping: str, changes: Changes, name: str, code: str) -> None:
-    """An entry of the dict that the call takes as its argument ``mapping``. Raises Refused."""
-    _not_passed(changes.context, lambda option: option.startswith("--") and option.rpartition(".")[2] == name)
-    given = source.argument(call, mapping)
-    if given is None:
-        changes.of(source).set_argument(call, mapping, f'{{"{name}": {code}}}')
-    elif isinstance(given.value, cst.Dict):
-        changes.of(source).set_entry(given.value, name, code)
-    else:
-        raise Refused(f"set `{name}` to {code} in `{source.code(given.value)}`")
-
-
-def _unpacked(context: Context, site: Site) -> tuple[Source, cst.Dict]:
-    """The dict that the call unpacks, by an entry of it that the run recorded."""
-    for each in site.arguments:
-        if each.holder is None or each.holder.kind != "entry":
-            continue
-        try:
-            where, node = literal_at(context, each.holder, each.value)
-        except Refused:
-            continue
-        display = beside(where, node)
-        if isinstance(display, cst.Dict):
-            return where, display
-    raise Refused("the dict that the call unpacks was not found")
-
-
-def _parsed(
-    context: Context,
-    site: Site,
-    construction: tuple[Source, cst.Call],
-    changes: Changes,
-    name: str,
-    code: str,
-) -> None:
-    """The object is made by a parser: from the command line its default is set, a dict gets an entry."""
-    source, call = construction
-    assert isinstance(call.func, cst.Attribute)
-    method = call.func.attr.value
-    if method == "parse_dict" and call.args:
-        found = origin(changes.context, source, call.args[0].value, ends=_is_dict)
-        if isinstance(found.node, cst.Dict):
-            changes.of(found.source).set_entry(found.node, name, code)
+    def field(self, owner: cst.ClassDef, name: str, code: str) -> None:
+        """The default of a field of the user's class: the one that it has, else a new one."""
+        source = self.source
+        fields = [
+            one for one in source.nodes(cst.AnnAssign, within=owner) if isinstance(one.target, cst.Name)
+        ]
+        for one in fields:
+            if source.code(one.target) != name or one.value is None:
+                continue
+            value = one.value
+            if isinstance(value, cst.Call) and (given := source.argument(value, "default")) is not None:
+                value = given.value
+            if source.literal(value) is NOT_LITERAL:
+                raise Refused(f"the default of `{name}` is not a plain value")
+            self.here().replace(value, code)
             return
-    if method not in ("parse_args_into_dataclasses", "parse_args_and_config"):  # the second is trl's
-        raise Refused(f"set `{name}` to {code} in what `{method}` reads")
-    options = {f"--{name}", f"--{name.replace('_', '-')}", f"--no_{name}", f"--no-{name.replace('_', '-')}"}
-    _not_passed(context, options.__contains__)
-    own = own_class(source, facts_of(Framework, site).type)
-    if own is not None:
-        _field(source, own, changes, name, code)
-        return
-    statement = source.statement(call)
-    if statement is None or not isinstance(call.func.value, cst.Name):
-        raise Refused(f"set `{name}` to {code} on the command line")
-    changes.of(source).insert_before(statement, f"{call.func.value.value}.set_defaults({name}={code})")
+        last = source.statement(fields[-1]) if fields else None
+        kind = "bool" if code in ("True", "False") else "str" if code[:1] == '"' else "int"
+        if last is None or code == "None":
+            raise Refused(f"give `{owner.name.value}` the field `{name}` with the default {code}")
+        self.here().insert_after(last, f"{name}: {kind} = {code}")
+
+    def below(self) -> None:
+        """Statements below the one that makes the object."""
+        source, edits = self.source, self.here()
+        statement, assigned = source.statement(self.call), source.enclosing(self.call, cst.Assign)
+        target = only_target(assigned)
+        own = assigned is not None and _made(assigned.value) is self.call
+        if statement is None or not own or not isinstance(target, (cst.Name, cst.Attribute)):
+            where = f"{Path(self.site.file).name}:{self.site.line}"
+            raise Refused(f"what `{where}` makes is not assigned to a name")
+        parts = self.made.parts or {}
+        part = next((name for name, methods in parts.items() if self.setting.call in methods), None)
+        if part is None:
+            raise Refused(f"the installed version's models have no `{self.setting.call}`")
+        layout = "{channels_last}"
+        for line in self.setting.lines:
+            name = edits.add_import("torch.channels_last", "import torch") if layout in line else ""
+            written = line.format(made=source.code(target), part=part, channels_last=name)
+            if written in source.text:
+                raise Refused("the script already does this")
+            edits.insert_after(statement, written)
 
 
 def _is_dict(source: Source, node: cst.BaseExpression) -> bool:
@@ -424,53 +455,8 @@ def own_class(source: Source, name: str | None) -> cst.ClassDef | None:
     return next((one for one in source.nodes(cst.ClassDef) if one.name.value == name), None)
 
 
-def _field(source: Source, owner: cst.ClassDef, changes: Changes, name: str, code: str) -> None:
-    """The default of a field of the user's class: the one that it has, else a new one."""
-    fields = [one for one in source.nodes(cst.AnnAssign, within=owner) if isinstance(one.target, cst.Name)]
-    for one in fields:
-        if source.code(one.target) != name or one.value is None:
-            continue
-        value = one.value
-        if isinstance(value, cst.Call) and (given := source.argument(value, "default")) is not None:
-            value = given.value
-        if source.literal(value) is NOT_LITERAL:
-            raise Refused(f"the default of `{name}` is not a plain value")
-        changes.of(source).replace(value, code)
-        return
-    last = source.statement(fields[-1]) if fields else None
-    kind = "bool" if code in ("True", "False") else "str" if code[:1] == '"' else "int"
-    if last is None or code == "None":
-        raise Refused(f"give `{owner.name.value}` the field `{name}` with the default {code}")
-    changes.of(source).insert_after(last, f"{name}: {kind} = {code}")
-
-
 def _made(value: cst.BaseExpression) -> cst.BaseExpression:
     """The call that makes the object of ``X.from_pretrained(…).to("cuda")``."""
-    while (
-        isinstance(value, cst.Call)
-        and isinstance(value.func, cst.Attribute)
-        and value.func.attr.value in ("to", "cuda", "eval")
-    ):
-        value = value.func.value
+    while is_method(value, "to", "cuda", "eval"):
+        value = receiver(value) or value
     return value
-
-
-def _below(site: Site, setting: Setting, source: Source, call: cst.Call, edits: Edits) -> None:
-    """Statements below the one that makes the object."""
-    statement = source.statement(call)
-    assigned = next((one for one in source.ancestors(call) if isinstance(one, cst.Assign)), None)
-    target = assigned.targets[0].target if assigned is not None and len(assigned.targets) == 1 else None
-    own = assigned is not None and _made(assigned.value) is call
-    if statement is None or not own or not isinstance(target, (cst.Name, cst.Attribute)):
-        raise Refused(f"what `{Path(site.file).name}:{site.line}` makes is not assigned to a name")
-    parts = facts_of(Framework, site).parts or {}
-    part = next((name for name, methods in parts.items() if setting.call in methods), None)
-    if part is None:
-        raise Refused(f"the installed version's models have no `{setting.call}`")
-    layout = "{channels_last}"
-    for line in setting.lines:
-        name = edits.add_import("torch.channels_last", "import torch") if layout in line else ""
-        written = line.format(made=source.code(target), part=part, channels_last=name)
-        if written in source.text:
-            raise Refused("the script already does this")
-        edits.insert_after(statement, written)

@@ -133,11 +133,9 @@ def _of_turn(source: Source, node: cst.BaseExpression, path: _Path, left: int) -
 def _yielded(source: Source, name: str) -> cst.BaseExpression:
     """What the generator ``name`` yields, or the ``__iter__`` of the class ``name``. Raises Refused where the
     file has several, or it yields in several places."""
-    functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == name]
-    for owner in source.nodes(cst.ClassDef):
-        if owner.name.value == name:
-            own = source.nodes(cst.FunctionDef, within=owner)
-            functions += [one for one in own if one.name.value == "__iter__"]
+    owners = [one for one in source.nodes(cst.ClassDef) if one.name.value == name]
+    own = [one for owner in owners for one in source.nodes(cst.FunctionDef, within=owner)]
+    functions = [*source.functions(name), *(one for one in own if one.name.value == "__iter__")]
     yields = [one for each in functions for one in source.nodes(cst.Yield, within=each)]
     value = yields[0].value if len(functions) == len(yields) == 1 else None
     if not isinstance(value, cst.BaseExpression):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import libcst as cst
 
@@ -12,7 +12,8 @@ from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.storages import VIEWS, storages
-from warpline.syntax.source import Source, called_name, is_method, receiver
+from warpline.rulekit.origins import assignments, parameters
+from warpline.syntax.source import Source, called_name, is_method, only_target, receiver
 
 _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
 _CONTAINERS = ("list", "dict", "deque", "defaultdict", "OrderedDict", "set")
@@ -82,18 +83,15 @@ def _gathered(
 ) -> list[tuple[str, cst.BaseExpression]]:
     """What a generator yields, where all that it yields is put into a list: ``list(records(model))``."""
     given = small.value if isinstance(small, cst.Expr) else None
+    value = given.value if isinstance(given, cst.Yield) else None
     function = source.enclosing(small, cst.FunctionDef)
-    if (
-        not isinstance(given, cst.Yield)
-        or not isinstance(given.value, cst.BaseExpression)
-        or function is None
-    ):
+    if not isinstance(value, cst.BaseExpression) or function is None:
         return []
     for other, call in context.calls(function.name.value):
         above = other.parent(call)
         around = other.parent(above) if isinstance(above, cst.Arg) else None
         if isinstance(around, cst.Call) and other.name(around.func) in ("list", "tuple"):
-            return [("", part) for part in _parts(given.value)]
+            return [("", part) for part in _parts(value)]
     return []
 
 
@@ -123,13 +121,10 @@ def uses_of(context: Context, keeper: str) -> list[tuple[Source, cst.Name]]:
 
 def _reads(source: Source, name: cst.Name) -> bool:
     """Whether the use of a name reads more of what it holds than its length and its newest entries."""
-    node: cst.CSTNode = name
+    node = whole_name(source, name)
     above = source.parent(node)
-    if isinstance(above, cst.Attribute) and above.attr is name:
-        node, above = above, source.parent(above)
     if isinstance(above, (cst.AssignTarget, cst.AnnAssign)) and above.target is node:
-        made = source.parent(above) if isinstance(above, cst.AssignTarget) else above
-        value = made.value if isinstance(made, (cst.Assign, cst.AnnAssign)) else None
+        value = given_to(source, above)
         fresh = isinstance(value, cst.Call) and called_name(value) in _CONTAINERS
         return not fresh and not isinstance(value, (cst.List, cst.Dict))  # else another name's as well
     if isinstance(above, cst.Attribute):  # `kept.append`, `kept.values()`
@@ -149,17 +144,26 @@ def _reads(source: Source, name: cst.Name) -> bool:
     return named is None or _is_read(source, *named)
 
 
+def whole_name(source: Source, name: cst.Name) -> cst.Name | cst.Attribute:
+    """``self.kept`` of its last name, which is what stands there; else the name itself."""
+    above = source.parent(name)
+    return above if isinstance(above, cst.Attribute) and above.attr is name else name
+
+
+def given_to(source: Source, target: cst.AssignTarget | cst.AnnAssign) -> cst.BaseExpression | None:
+    """What an assignment gives its target."""
+    assign = source.parent(target) if isinstance(target, cst.AssignTarget) else target
+    return assign.value if isinstance(assign, (cst.Assign, cst.AnnAssign)) else None
+
+
 def _bound_by(source: Source, node: cst.CSTNode | None) -> tuple[str, cst.CSTNode | None] | None:
     """The name that stands for ``node``, or for what a loop over it gives last, and the code that has it."""
     above = source.parent(node) if node is not None else None
     scope: cst.CSTNode | None = source.enclosing(above, cst.FunctionDef) if above is not None else None
-    if isinstance(above, cst.Assign) and len(above.targets) == 1:
-        target: cst.BaseExpression = above.targets[0].target
-    elif isinstance(above, (cst.For, cst.CompFor)):
+    target = only_target(above)
+    if isinstance(above, (cst.For, cst.CompFor)):
         target = list(_parts(above.target))[-1]
         scope = above.body if isinstance(above, cst.For) else source.parent(above)
-    else:
-        return None
     return (target.value, scope) if isinstance(target, cst.Name) else None
 
 
@@ -183,13 +187,8 @@ def _is_newest(source: Source, part: cst.Subscript) -> bool:
 def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
     """Calls of ``detach`` on what the line ``made`` assigns, where a line of each step keeps the result: it
     shares the storage."""
-    here = context.source(made.file)
-    names = {
-        _last(target.target)
-        for assign in here.at(made.line, cst.Assign)
-        if here.line(assign) <= made.line
-        for target in assign.targets
-    } - {""}
+    assigns = context.source(made.file).at(made.line, cst.Assign)
+    names = {_last(one.target) for assign in assigns for one in assign.targets} - {""}
     return [
         (source, value)
         for _, source, statement in context.each_step
@@ -239,22 +238,15 @@ def _bounded(context: Context, keeper: str, here: Source, growing: cst.BaseSmall
             for call in source.nodes(cst.Call)
         ):
             return True
-        for assign in (one for one in source.nodes(cst.Assign) if one is not growing):
-            targets = [
-                one.target
-                for one in assign.targets
-                if _last(one.target) == keeper and not (attribute and _is_local(source, one.target))
-            ]
-            values += [(source, assign.value) for _ in targets]
-            if any(isinstance(one, cst.Subscript) for one in targets):
-                return True
-        values += [
-            (source, assign.value)
-            for assign in source.nodes(cst.AnnAssign)
-            if assign.value is not None
-            and _last(assign.target) == keeper
-            and not (attribute and _is_local(source, assign.target))
+        given = [
+            (target, value)
+            for target, value in assignments(source)
+            if _last(target) == keeper and not (attribute and _is_local(source, target))
+            if source.enclosing(target, cst.Assign) is not growing
         ]
+        if any(isinstance(target, cst.Subscript) for target, _ in given):
+            return True
+        values += [(source, value) for _, value in given]
     if len(values) != 1:
         return True
     source, value = values[0]
@@ -272,16 +264,12 @@ def _made_often(context: Context, source: Source, value: cst.CSTNode) -> bool:
     """Whether the function or class around ``value`` is called in a loop, each time with a new one."""
     function, owner = source.enclosing(value, cst.FunctionDef), source.enclosing(value, cst.ClassDef)
     around = owner if function is None or function.name.value == "__init__" else function
-    if around is None:
-        return bool(source.loops(value))
+    name = around.name.value if around is not None else ""
     return bool(source.loops(value)) or any(
-        called_name(call) == around.name.value and (where.loops(call) or _in_comprehension(where, call))
-        for where, call in context.calls()
+        called_name(call) == name
+        and (where.loops(call) or where.enclosing(call, cst.ListComp, cst.GeneratorExp))
+        for where, call in (context.calls() if name else ())
     )
-
-
-def _in_comprehension(source: Source, node: cst.CSTNode) -> bool:
-    return any(isinstance(one, (cst.ListComp, cst.GeneratorExp)) for one in source.ancestors(node))
 
 
 def parts_kept(context: Context, made: LineCost) -> list[tuple[Source, cst.BaseExpression, int]]:
@@ -385,18 +373,8 @@ def _goes_back(source: Source, keeper: str) -> bool:
 def _values(source: Source, *nodes: cst.CSTNode) -> set[str]:
     """Last names of all that ``nodes`` read, but for the functions that they call, and for what they part
     from its graph."""
-    called = {
-        part
-        for node in nodes
-        for call in source.nodes(cst.Call, within=node)
-        for part in (call.func, getattr(call.func, "attr", None))
-    }
-    return {
-        name.value
-        for node in nodes
-        for name in source.nodes(cst.Name, within=node)
-        if name not in called and not _is_keyword(source, name) and not _is_parted(source, name)
-    }
+    called = {call.func for node in nodes for call in source.nodes(cst.Call, within=node)}
+    return {name for node in nodes for name in _names(source, node, without=called, parted=False)}
 
 
 def _is_keyword(source: Source, name: cst.Name) -> bool:
@@ -404,22 +382,23 @@ def _is_keyword(source: Source, name: cst.Name) -> bool:
     return isinstance(above, cst.Arg) and above.keyword is name
 
 
-def _names(source: Source, node: cst.CSTNode, *, parted: bool = True) -> set[str]:
-    """Last names of all that ``node`` reads; ``parted``: also of what it parts from its graph."""
-    written = {part for assign in source.nodes(cst.AssignTarget, within=node)
-               for part in (assign.target, getattr(assign.target, "attr", None))}  # fmt: skip
+def _names(
+    source: Source, node: cst.CSTNode, *, without: Collection[cst.CSTNode] = (), parted: bool = True
+) -> set[str]:
+    """Last names of all that ``node`` reads but what is ``without``; ``parted``: also of what it parts from
+    its graph."""
+    others = {*without, *(one.target for one in source.nodes(cst.AssignTarget, within=node))}
     return {
         name.value
         for name in source.nodes(cst.Name, within=node)
-        if name not in written and not _is_keyword(source, name) and (parted or not _is_parted(source, name))
+        if whole_name(source, name) not in others and not _is_keyword(source, name)
+        if parted or not _is_parted(source, name)
     }
 
 
 def _is_parted(source: Source, name: cst.Name) -> bool:
     """Whether it is the last name of what ``detach`` or the like is called on."""
-    above = source.parent(name)
-    whole = above if isinstance(above, cst.Attribute) and above.attr is name else name
-    method = source.parent(whole)
+    method = source.parent(whole_name(source, name))
     return isinstance(method, cst.Attribute) and is_method(source.parent(method), *_READ)
 
 
@@ -529,17 +508,15 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
     star = function.params.star_kwarg
     if star is not None and star.name.value == wanted:
         return _all_given(context, source, function, depth - 1, graph)
-    names = [param.name.value for param in function.params.params]
+    names = parameters(function)
     if name.value not in names:
         return False
-    method = bool(names) and names[0] in ("self", "cls")
-    position = names.index(name.value) - method
     called = False
     for cost in context.profile.lines:
         other = context.source(cost.file)
         for call in other.calls(cost.line, function.name.value) if cost.calls >= _EACH else ():
             called = True
-            given = other.argument(call, name.value, position)
+            given = other.argument(call, name.value, names.index(name.value))
             if given is not None and _is_made(context, other, given.value, graph, depth - 1):
                 return True
     return not called and not graph  # a hook: torch calls it with tensors

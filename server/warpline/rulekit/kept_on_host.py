@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.copies import FileLine, move_calls, moved_to
+from warpline.rulekit.copies import FileLine, move_calls, moved_to, moves_at
 from warpline.rulekit.flags import attributes_assigned
 from warpline.rulekit.fresh import BY_HAND, MAKES, PROCESSES, changes
 from warpline.rulekit.graph.graph import Graph, Node, graph_of
 from warpline.rulekit.graph.storages import VIEWS, storages
-from warpline.rulekit.origins import assigned_values, fields, is_self
+from warpline.rulekit.origins import assigned_values, field_names, fields, is_self, only_value
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name, is_method, receiver
-from warpline.wire.sites import Loader, Move, facts_of
+from warpline.syntax.source import Source, called_name, is_method, only_target, receiver
+from warpline.wire.sites import Loader, facts_of
 
 #: Methods that give a view, as far as the record does not say otherwise.
 _SAME_MEMORY = (
@@ -114,7 +114,7 @@ def pin(context: Context, kept: Kept, edits: Edits, copied: FileLine) -> None:
         return
     available = f"{edits.add_import('torch', 'import torch')}.cuda.is_available()"
     assign = source.parent(node)
-    target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
+    target = only_target(assign)
     statement = source.statement(node)
     if isinstance(assign, cst.AnnAssign):
         around = source.enclosing(assign, cst.FunctionDef, cst.ClassDef)
@@ -273,12 +273,10 @@ def _in_container(path: _Path, source: Source, node: cst.BaseExpression, left: i
             raise Refused(BY_HAND)
         return _kept(path, source, node, sure, kind)
     entries: list[tuple[object, cst.BaseExpression]] = []
-    if isinstance(node, cst.Dict):
-        entries = [
-            (source.literal(one.key), one.value) for one in node.elements if isinstance(one, cst.DictElement)
-        ]
-    elif isinstance(node, (cst.List, cst.Tuple)):
-        entries = [(at, one.value) for at, one in enumerate(node.elements)]
+    for at, one in enumerate(node.elements if isinstance(node, (cst.Dict, cst.List, cst.Tuple)) else ()):
+        if not isinstance(one, cst.StarredDictElement):
+            key = source.literal(one.key) if isinstance(one, cst.DictElement) else at
+            entries.append((key, one.value))
     if not entries:
         return _put_in(path, source, sure)
     key = source.literal(wanted) if wanted is not None else None
@@ -293,9 +291,7 @@ def _in_container(path: _Path, source: Source, node: cst.BaseExpression, left: i
 def _put_in(path: _Path, source: Source, sure: bool) -> Kept:
     """The place that makes what is put into a list or a dict that was empty: the only one."""
     put: list[cst.BaseExpression] = []
-    for where, use in _uses(path.context, path.named):
-        if where is not source:
-            continue
+    for use in (use for where, use in _uses(path.context, path.named) if where is source):
         held = source.parent(use)
         call = source.parent(held) if isinstance(held, cst.Attribute) else None
         if isinstance(held, cst.Subscript):
@@ -345,10 +341,11 @@ def _given(
     found = assigned_values(context, source, node)
     if isinstance(node, cst.Attribute):
         name, classes = node.attr.value, _classes(context, source, node.value)
-        owners = [one for one in _fields(context, name) if one[1].name.value in classes]
         passed = [
             (other, argument.value)
-            for _, owner, names in owners
+            for where in context.sources()
+            for owner in where.nodes(cst.ClassDef)
+            if owner.name.value in classes and name in (names := field_names(where, owner))
             for other, call in context.calls(owner.name.value)
             if (argument := other.argument(call, name, names.index(name))) is not None
         ]
@@ -376,10 +373,10 @@ def _classes(context: Context, source: Source, node: cst.BaseExpression) -> set[
                 found = {called_name(node)}
                 break
             node = back
-        given = assigned_values(context, source, node) if isinstance(node, (cst.Name, cst.Attribute)) else []
-        if len(given) != 1:
+        given = only_value(context, source, node)
+        if given is None:
             break
-        source, node = given[0]
+        source, node = given
     for _ in range(_DEPTH):
         for other in context.sources():
             for one in other.nodes(cst.ClassDef):
@@ -397,26 +394,6 @@ def _assigned_in(context: Context, name: str, classes: set[str]) -> list[tuple[S
         and (owner := source.enclosing(assign, cst.ClassDef)) is not None
         and owner.name.value in classes
     ]
-
-
-def _fields(context: Context, name: str) -> list[tuple[Source, cst.ClassDef, list[str]]]:
-    """The classes with an annotated field of that name, each with its fields in order."""
-    found = [
-        (
-            source,
-            owner,
-            [
-                source.code(one.target)
-                for line in owner.body.body
-                if isinstance(line, cst.SimpleStatementLine)
-                for one in line.body
-                if isinstance(one, cst.AnnAssign)
-            ],
-        )
-        for source in context.sources()
-        for owner in source.nodes(cst.ClassDef)
-    ]
-    return [one for one in found if name in one[2]]
 
 
 def _is_tensor(source: Source, node: cst.BaseExpression) -> bool:
@@ -509,7 +486,7 @@ def too_large(context: Context, kept: list[Kept], places: list[FileLine]) -> tup
     """What pinning takes at most, and what the host had free, in bytes, where it does not fit; None where it
     does, or the run does not say. Both are recorded with the copies. torch takes pinned memory in powers of
     two, so up to twice as much. Of a list only parts are seen: all of it is in the process's memory."""
-    moves = [facts_of(Move, site) for site in context.sites(Move.KIND) if site.place in places]
+    moves = moves_at(context, *places)
     free = min((one.free_bytes for one in moves if one.free_bytes is not None), default=None)
     whole = sum(one.whole_bytes or 0 for one in moves)
     if any(one.several or _is_put(one) for one in kept):

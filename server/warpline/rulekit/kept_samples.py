@@ -22,7 +22,7 @@ from warpline.rulekit.draft import Draft
 from warpline.rulekit.holders import argument
 from warpline.rulekit.loaders import POSITIONS, begins_again, edit_site, iterated_at, loader_call
 from warpline.rulekit.message import count, seconds, size
-from warpline.rulekit.whole_batches import Names, named
+from warpline.rulekit.whole_batches import Names, named, names_of, own_statement
 from warpline.syntax.edits import Edits, Refused, free_name
 from warpline.syntax.source import Source, called_name, receiver
 from warpline.wire.run import Site
@@ -120,13 +120,8 @@ def kept_samples(context: Context, site: Site, lines: list[LineCost], wait: floa
         return None
     if context.reached.refusal(fix, context.source) is not None:
         return None
-    said, evidence = (
-        _SAID,
-        {
-            "samples": count("samples", length, "samples"),
-            "bytes": size("memory of all samples", length * loader.sample_bytes),
-        },
-    )
+    said, evidence = _SAID, {"samples": count("samples", length, "samples")}
+    evidence["bytes"] = size("memory of all samples", length * loader.sample_bytes)
     if once >= _LONG_MS:
         said += _ONCE
         evidence["once"] = seconds("making all samples, once", once / 1e3)
@@ -138,11 +133,9 @@ def _fix(context: Context, site: Site, loader: Loader) -> Fix:
     source, call = loader_call(context, site)
     if not source.is_named(call.func, "DataLoader"):
         raise Refused("the loader is made by a class or function of its own")
-    statement = source.statement(call)
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) > 1:
-        raise Refused("the loader is not made by a statement of its own")
-    if source.enclosing(call, cst.Lambda, cst.ListComp, cst.DictComp, cst.SetComp, cst.GeneratorExp):
-        raise Refused("the loader is made in a comprehension or lambda")
+    statement = own_statement(source, call)
+    if statement is None:
+        raise Refused("the loader is not made by a statement of its own, or in a comprehension or lambda")
     function = source.enclosing(call, cst.FunctionDef)
     if function is None and source.enclosing(call, cst.ClassDef):
         raise Refused("the loader is made in the body of a class")
@@ -200,23 +193,18 @@ def _check_arguments(site: Site, source: Source, call: cst.Call) -> None:
 def _check_reads(context: Context, source: Source, call: cst.Call) -> None:
     """Raises Refused where other code reads the loader's dataset, other than its length, or its
     ``collate_fn``."""
-    holders, assigned = {"loader"}, source.parent(call)
-    if isinstance(assigned, cst.Assign):
-        holders |= {source.name(target.target).rpartition(".")[2] for target in assigned.targets}
+    holders = names_of(source, call)
     for other in context.sources():
         for read in other.nodes(cst.Attribute):
             if read.attr.value not in ("dataset", "collate_fn"):
                 continue
             base, above = other.name(read.value).rpartition(".")[2], other.parent(read)
-            measured = isinstance(above, cst.Arg) and _is_len(other, other.parent(above))
+            outer = other.parent(above) if isinstance(above, cst.Arg) else None
+            measured = isinstance(outer, cst.Call) and other.is_named(outer.func, "len")
             own = base in holders or "loader" in base.lower()
             deeper = isinstance(above, (cst.Attribute, cst.Subscript)) and base != "self"
             if not measured and (own or deeper):
                 raise Refused(f"`{other.code(read)}` is read")
-
-
-def _is_len(source: Source, node: cst.CSTNode | None) -> bool:
-    return isinstance(node, cst.Call) and source.is_named(node.func, "len")
 
 
 def _check_changes(
@@ -291,11 +279,9 @@ def _changes_in_place(method: str) -> bool:
 def _attributes(target: cst.BaseExpression) -> set[str]:
     """The attributes on the way to ``target``: ``d.x[0].y`` has x and y."""
     found = set()
-    node: cst.BaseExpression = target
-    while isinstance(node, (cst.Attribute, cst.Subscript)):
-        if isinstance(node, cst.Attribute):
-            found.add(node.attr.value)
-        node = node.value
+    while isinstance(target, (cst.Attribute, cst.Subscript)):
+        found |= {target.attr.value} if isinstance(target, cst.Attribute) else set()
+        target = target.value
     return found
 
 

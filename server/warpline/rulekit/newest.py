@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.keeping import keepers, kept_for_good, uses_of
+from warpline.rulekit.keeping import given_to, keepers, kept_for_good, uses_of, whole_name
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import Source
 
@@ -63,13 +63,10 @@ def newest_read(context: Context) -> Newest | None:
 def _is_known(source: Source, name: cst.Name, found: Newest) -> bool:
     """Whether the use of a name makes an empty container of it, appends to it or reads its newest entries,
     which ``found`` gets."""
-    node: cst.CSTNode = name
+    node: cst.CSTNode = whole_name(source, name)
     above = source.parent(node)
-    if isinstance(above, cst.Attribute) and above.attr is name:
-        node, above = above, source.parent(above)
     if isinstance(above, (cst.AssignTarget, cst.AnnAssign)) and above.target is node:
-        assign = source.parent(above) if isinstance(above, cst.AssignTarget) else above
-        value = assign.value if isinstance(assign, (cst.Assign, cst.AnnAssign)) else None
+        value = given_to(source, above)
         if value is not None and _is_empty(source, value):
             found.made.append((source, value))
             return True
@@ -133,7 +130,7 @@ def _is_one_number(context: Context, found: Newest) -> bool:
         (where, target)
         for where in context.sources()
         for target in where.nodes(cst.Attribute)
-        if target.attr.value == number.attr.value and _is_set(where, target)
+        if target.attr.value == number.attr.value and where.binds(target)
     ]
     if len(given) != 1 or given[0][0] is not source:
         return False
@@ -141,10 +138,3 @@ def _is_one_number(context: Context, found: Newest) -> bool:
     owner = source.enclosing(made, cst.ClassDef)
     before = first in block and then in block and block.index(first) < block.index(then)
     return before and owner is not None and owner is source.enclosing(number, cst.ClassDef)
-
-
-def _is_set(source: Source, target: cst.Attribute) -> bool:
-    above = source.parent(target)
-    if isinstance(above, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For)):
-        return above.target is target
-    return isinstance(above, (cst.Element, cst.AsName, cst.Del))

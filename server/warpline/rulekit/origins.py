@@ -13,7 +13,7 @@ from typing import Literal
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.syntax.source import NOT_LITERAL, Source, is_method, receiver
 
 _SCOPES = (cst.FunctionDef, cst.ClassDef)
 #: Whether an expression is the value itself, and not another name of it.
@@ -67,18 +67,16 @@ def origin(
         assigned = _name(context, source, expression, depth, ends)
         if assigned is not None or isinstance(expression, cst.Name):
             return assigned or unknown
-    key = _key(source, expression)
-    if key is not None:
-        holder = _holder(expression)
-        found = None
-        if holder is not None:
-            found = unpacked_origin(context, source, holder, key, depth - 1, ends)
+    read = entry_read(expression)
+    key = source.literal(read[1]) if read is not None else None
+    if read is not None and isinstance(key, str):
+        found = unpacked_origin(context, source, read[0], key, depth - 1, ends)
         found = found or _only(_dict_values(context, key)) or _only(_options(context, key))
         return found or _only(_set_values(context, key)) or unknown
     if isinstance(expression, cst.Attribute):
         name = expression.attr.value
-        own = is_self(expression.value)
-        found = _own_attribute(context, source, expression, depth, ends) if own else None
+        values = _own_values(source, expression) if is_self(expression.value) else []
+        found = origin(context, source, values[0], depth - 1, ends) if len(values) == 1 else None
         return found or _only(_options(context, name)) or _only(fields(context, name)) or unknown
     return unknown
 
@@ -112,7 +110,9 @@ def unpacked_origin(
         return None
     entry = _entry(source, value, key)
     if entry is not None:
-        return _dict_origin(context, source, entry, key, depth, ends)
+        if ends(source, entry):
+            return Origin("dict", source, entry, f"the entry `{key}`")
+        return origin(context, source, entry, max(depth - 1, 0), ends)
     if isinstance(value, cst.Subscript) and depth > 0:
         return _only(_dict_values(context, key))
     back = source.returned(value) if depth > 0 else None
@@ -140,14 +140,6 @@ def mapping(
     return mapping(context, *found[0]) if len(found) == 1 else None
 
 
-def _dict_origin(
-    context: Context, source: Source, entry: cst.BaseExpression, key: str, depth: int, ends: Ends
-) -> Origin:
-    if ends(source, entry):
-        return Origin("dict", source, entry, f"the entry `{key}`")
-    return origin(context, source, entry, max(depth - 1, 0), ends)
-
-
 def _name(
     context: Context, source: Source, name: cst.Name | cst.Attribute, depth: int, ends: Ends
 ) -> Origin | None:
@@ -168,10 +160,8 @@ def _assigned(
     """The values assigned to ``name`` in the innermost scope that assigns it; imports are followed,
     also for ``module.name``."""
     if isinstance(name, cst.Name):
-        scopes: list[cst.CSTNode] = [
-            node for node in source.ancestors(name) if isinstance(node, cst.FunctionDef)
-        ]
-        for scope in [*scopes, source.module]:
+        functions = (node for node in source.ancestors(name) if isinstance(node, cst.FunctionDef))
+        for scope in (*functions, source.module):
             values = [(source, value) for value in _values(source, scope, name.value)]
             if isinstance(scope, cst.FunctionDef):
                 values += _defaults(context, source, scope, name.value)
@@ -197,38 +187,43 @@ def assigned_values(
         scopes = {source.enclosing(one, cst.FunctionDef) for one in bound}
         scope = next((one for one in functions if one in scopes), None)
         here = [one for one in bound if source.enclosing(one, cst.FunctionDef) is scope]
-        pairs = [one for each in _assignments(source, scope or source.module) for one, _ in _pairs(each)]
-        if any(
-            one not in pairs and not isinstance(source.parent(one), (cst.Param, cst.ImportAlias))
-            for one in here
-        ):
+        known = [target for target, _ in assignments(source, scope)]
+        others = (source.parent(one) for one in here if one not in known)
+        if not all(isinstance(one, (cst.Param, cst.ImportAlias)) for one in others):
             return []
     return [*_assigned(context, source, node)]
 
 
+def only_value(
+    context: Context, source: Source, node: cst.BaseExpression
+) -> tuple[Source, cst.BaseExpression] | None:
+    """The same of what is a name or an attribute, where it is one value."""
+    given = assigned_values(context, source, node) if isinstance(node, (cst.Name, cst.Attribute)) else []
+    return given[0] if len(given) == 1 else None
+
+
 def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
-    for node in _assignments(source, scope):
-        owner = next((outer for outer in source.ancestors(node) if isinstance(outer, _SCOPES)), source.module)
-        if owner is not scope:
-            continue
-        for target, value in _pairs(node):
-            if isinstance(target, cst.Name) and target.value == name:
+    for target, value in assignments(source, scope):
+        if isinstance(target, cst.Name) and target.value == name:
+            owner = next((one for one in source.ancestors(target) if isinstance(one, _SCOPES)), source.module)
+            if owner is scope:
                 yield value
 
 
-def _assignments(source: Source, scope: cst.CSTNode) -> list[cst.Assign | cst.AnnAssign]:
-    """The assignments of a scope, those without a type first."""
-    return [*source.nodes(cst.Assign, within=scope), *source.nodes(cst.AnnAssign, within=scope)]
-
-
-def _pairs(node: cst.Assign | cst.AnnAssign) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """The targets with what each gets; those of a tuple one by one."""
-    for target in [node.target] if isinstance(node, cst.AnnAssign) else [one.target for one in node.targets]:
-        if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
-            for entry, value in zip(target.elements, node.value.elements, strict=False):
-                yield entry.value, value.value
-        elif node.value is not None:
-            yield target, node.value
+def assignments(
+    source: Source, within: cst.CSTNode | None = None
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The targets of assignments with what each gets, those of a tuple one by one; those with a type last."""
+    for node in source.nodes(cst.Assign, within=within):
+        for target in (one.target for one in node.targets):
+            if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
+                for entry, value in zip(target.elements, node.value.elements, strict=False):
+                    yield entry.value, value.value
+            else:
+                yield target, node.value
+    for typed in source.nodes(cst.AnnAssign, within=within):
+        if typed.value is not None:
+            yield typed.target, typed.value
 
 
 def _defaults(
@@ -240,12 +235,9 @@ def _defaults(
     param = next((p for p in (*params.params, *params.kwonly_params) if p.name.value == name), None)
     if param is None:
         return []
-    passed = [
-        (other, arg.value) for other, call, arg in passing(context, source, function, name) if not call.lpar
-    ]
-    if passed:
-        return passed
-    return [(source, param.default)] if param.default is not None else []
+    calls = passing(context, source, function, name)
+    passed = [(other, arg.value) for other, call, arg in calls if not call.lpar]
+    return passed or ([(source, param.default)] if param.default is not None else [])
 
 
 def passing(
@@ -305,10 +297,10 @@ def _dict_values(context: Context, key: str) -> Iterator[Origin]:
 def _set_values(context: Context, key: str) -> Iterator[Origin]:
     """What ``config["key"] = value`` sets."""
     for source in context.sources():
-        for node in source.nodes(cst.Assign):
-            for target, value in _pairs(node):
-                if isinstance(target, cst.Subscript) and _key(source, target) == key:
-                    yield Origin("dict", source, value, f"the entry `{key}`")
+        for target, value in assignments(source):
+            read = entry_read(target)
+            if read is not None and source.literal(read[1]) == key:
+                yield Origin("dict", source, value, f"the entry `{key}`")
 
 
 def _entry(source: Source, value: cst.BaseExpression, key: str) -> cst.BaseExpression | None:
@@ -322,28 +314,29 @@ def _entry(source: Source, value: cst.BaseExpression, key: str) -> cst.BaseExpre
     return None
 
 
-def _options(context: Context, name: str) -> Iterator[Origin]:
-    """The default of ``add_argument("--num-workers", default=0)``."""
+def _adding(context: Context, name: str) -> Iterator[tuple[Source, cst.Call, str]]:
+    """The calls that add the option ``name``, each with how it is spelled there."""
     wanted = {f"--{name}", f"--{name.replace('_', '-')}"}
     for source, call in context.calls("add_argument", "option"):
-        written = next((option for option in option_names(source, call) if option in wanted), None)
-        default = source.argument(call, "default") if written is not None else None
+        spelled = next((one for one in option_names(source, call) if one in wanted), None)
+        if spelled is not None:
+            yield source, call, spelled
+
+
+def _options(context: Context, name: str) -> Iterator[Origin]:
+    """The default of ``add_argument("--num-workers", default=0)``."""
+    for source, call, spelled in _adding(context, name):
+        default = source.argument(call, "default")
         if default is not None:
-            yield Origin("argument", source, default.value, f"the option `{written}`")
+            yield Origin("argument", source, default.value, f"the option `{spelled}`")
 
 
 def bare_switch(context: Context, name: str) -> Origin | None:
     """The only ``add_argument("--name", action="store_true")`` without a default, which is False: its action.
     No literal can be put there; the call takes a default (:func:`warpline.rulekit.flags.turned`)."""
-    return _only(_bare_switches(context, name))
-
-
-def _bare_switches(context: Context, name: str) -> Iterator[Origin]:
-    wanted = {f"--{name}", f"--{name.replace('_', '-')}"}
-    for source, call in context.calls("add_argument"):
-        action = switches(source, call)
-        if action is not None and wanted.intersection(option_names(source, call)):
-            yield Origin("argument", source, action, f"the option `--{name}`")
+    actions = ((source, switches(source, call)) for source, call, _ in _adding(context, name))
+    words = f"the option `--{name}`"
+    return _only(Origin("argument", source, one, words) for source, one in actions if one is not None)
 
 
 def switches(source: Source, call: cst.Call) -> cst.BaseExpression | None:
@@ -377,6 +370,12 @@ def option_names(source: Source, call: cst.Call) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
+def field_names(source: Source, owner: cst.ClassDef) -> list[str]:
+    """The annotated fields of a class, in the order in which a dataclass takes them."""
+    lines = (line.body for line in owner.body.body if isinstance(line, cst.SimpleStatementLine))
+    return [source.code(one.target) for body in lines for one in body if isinstance(one, cst.AnnAssign)]
+
+
 def fields(context: Context, name: str) -> Iterator[Origin]:
     """A field of a class body (dataclass or plain), or a keyword of a namespace."""
     for source in context.sources():
@@ -390,30 +389,15 @@ def fields(context: Context, name: str) -> Iterator[Origin]:
                     yield Origin("dict", source, entry, f"`{name}`")
 
 
-def _own_attribute(
-    context: Context, source: Source, node: cst.Attribute, depth: int, ends: Ends
-) -> Origin | None:
-    """``self.name``: what the class assigns to it, once."""
-    values = _own_values(source, node)
-    return origin(context, source, values[0], depth - 1, ends) if len(values) == 1 else None
-
-
 def _own_values(source: Source, node: cst.Attribute) -> list[cst.BaseExpression]:
     """What the class of a method assigns to an attribute of its object."""
     owner = source.enclosing(node, cst.ClassDef)
     if owner is None:
         return []
-    return [
-        *_values(source, owner, node.attr.value),
-        *(
-            value
-            for assign in _assignments(source, owner)
-            for target, value in _pairs(assign)
-            if isinstance(target, cst.Attribute)
-            and is_self(target.value)
-            and target.attr.value == node.attr.value
-        ),
-    ]
+    name = node.attr.value
+    given = assignments(source, owner)
+    own = ((one, value) for one, value in given if isinstance(one, cst.Attribute) and is_self(one.value))
+    return [*_values(source, owner, name), *(value for one, value in own if one.attr.value == name)]
 
 
 def is_self(node: cst.BaseExpression) -> bool:
@@ -421,28 +405,24 @@ def is_self(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value in ("self", "cls")
 
 
-def _key(source: Source, node: cst.BaseExpression) -> str | None:
-    """The key of ``cfg["key"]`` or ``cfg.get("key", …)``."""
-    found = None
-    if (
-        isinstance(node, cst.Subscript)
-        and len(node.slice) == 1
-        and isinstance(node.slice[0].slice, cst.Index)
-    ):
-        found = source.literal(node.slice[0].slice.value)
-    elif (
-        isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "get"
-    ):
-        found = source.literal(node.args[0].value) if node.args else None
-    return found if isinstance(found, str) else None
-
-
-def _holder(node: cst.BaseExpression) -> cst.BaseExpression | None:
+def entry_read(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """The mapping and the key of ``cfg["key"]`` or ``cfg.get("key", …)``."""
     if isinstance(node, cst.Subscript):
-        return node.value
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return node.func.value
-    return None
+        part = node.slice[0].slice
+        return (node.value, part.value) if len(node.slice) == 1 and isinstance(part, cst.Index) else None
+    held = receiver(node) if is_method(node, "get") else None
+    return (held, node.args[0].value) if isinstance(node, cst.Call) and held and node.args else None
+
+
+def table_read(
+    context: Context, source: Source, node: cst.BaseExpression
+) -> tuple[Source, cst.Dict, cst.BaseExpression] | None:
+    """The table of the script's that ``TABLE[key]`` or ``TABLE.get(key, …)`` reads, and the key."""
+    table, key = entry_read(node) or (node, node)
+    where = source
+    if table is not node and isinstance(table, (cst.Name, cst.Attribute)):
+        where, table = only_value(context, source, table) or (source, node)
+    return (where, table, key) if isinstance(table, cst.Dict) and table is not node else None
 
 
 def _only(origins: Iterator[Origin]) -> Origin | None:

@@ -115,20 +115,9 @@ def _cut(context: Context) -> Iterator[tuple[Source, cst.BaseExpression]]:
             cut = part.slice[0].slice if len(part.slice) == 1 else None
             if not isinstance(cut, cst.Slice) or cut.lower is not None or cut.upper is None:
                 continue
-            queue, size, function = (
-                source.code(part.value),
-                source.code(cut.upper),
-                source.enclosing(part, cst.FunctionDef),
-            )
-            rest = [source.code(one) for one in source.assigned(queue, within=function)]
-            rest += [
-                source.code(right.value)
-                for one in source.nodes(cst.Assign, within=function)
-                if isinstance(one.value, cst.Tuple) and isinstance(one.targets[0].target, cst.Tuple)
-                for left, right in zip(one.targets[0].target.elements, one.value.elements, strict=False)
-                if source.code(left.value) == queue
-            ]
-            gone = [source.code(one.target) for one in source.nodes(cst.Del, within=function)]
+            queue, size, scope = source.code(part.value), source.code(cut.upper), source.scope(part)
+            rest = [source.code(one) for one in source.values(queue, scope)]
+            gone = [source.code(one.target) for one in source.nodes(cst.Del, within=scope)]
             lost = f"{queue}[{size}:]" in rest or f"{queue}[:{size}]" in gone
             if lost and not isinstance(source.parent(part), cst.Del) and _ran(context, source, part):
                 yield source, cut.upper

@@ -15,6 +15,7 @@ from warpline.rulekit.graph.thrown import Visits
 from warpline.rulekit.graph.unheld import Unheld
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.optimizer_step import parameter_shapes
+from warpline.rulekit.origins import called_as
 from warpline.syntax.source import Source
 from warpline.wire.sites import Optimizer
 
@@ -60,8 +61,9 @@ def trained_later(context: Context) -> bool:
     while found:
         if any(context.reached.node(source, node) is False for source, node in found):
             return True
-        fresh = {_called_as(source, node) for source, node in found if not _is_bare(source, node)}
-        fresh -= names | {""}
+        telling = ((source, node) for source, node in found if not _is_bare(source, node))
+        around = ((source, source.enclosing(node, cst.FunctionDef)) for source, node in telling)
+        fresh = {called_as(source, function) for source, function in around if function is not None} - names
         names |= fresh
         found = [
             (source, call)
@@ -76,15 +78,6 @@ def _is_bare(source: Source, node: cst.CSTNode) -> bool:
     """Whether this is ``x.requires_grad_()``, as of a tensor."""
     name = source.name(node.func) if isinstance(node, cst.Call) and not node.args else ""
     return name.endswith("requires_grad_")
-
-
-def _called_as(source: Source, node: cst.CSTNode) -> str:
-    """The name that the function around ``node`` is called by: a constructor by its class's; else ""."""
-    function = source.enclosing(node, cst.FunctionDef)
-    if function is not None and function.name.value == "__init__":
-        of = source.enclosing(function, cst.ClassDef)
-        return of.name.value if of is not None else ""
-    return function.name.value if function is not None else ""
 
 
 def asking(context: Context) -> Iterator[str]:

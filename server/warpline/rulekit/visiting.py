@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node, Ref
-from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.syntax.source import NOT_LITERAL, Source, receiver
 
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge"})
 #: What takes a part of the rows.
@@ -105,12 +105,9 @@ def _order(context: Context, source: Source, node: cst.BaseExpression, depth: in
         return _order(context, source, back, depth - 1)
     if not source.is_named(node.func, *_KEEP):
         return None
-    method = isinstance(node.func, cst.Attribute) and source.name(node.func).partition(".")[0] not in (
-        "torch", "numpy",
-    )  # fmt: skip
-    if method and isinstance(node.func, cst.Attribute):
-        return _order(context, source, node.func.value, depth - 1)
-    return _order(context, source, node.args[0].value, depth - 1) if node.args else None
+    held = receiver(node) if not source.name(node.func).startswith(("torch.", "numpy.")) else None
+    whole = held or (node.args[0].value if node.args else None)
+    return _order(context, source, whole, depth - 1) if whole is not None else None
 
 
 def _given(source: Source, name: cst.Name) -> cst.BaseExpression | None:

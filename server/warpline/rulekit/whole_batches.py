@@ -112,10 +112,7 @@ def _given(call: cst.Call) -> dict[str, cst.Arg]:
 
 def _check_reads(context: Context, source: Source, call: cst.Call) -> None:
     """Raises Refused where other code may read what the loader has no more, or a library makes it again."""
-    holders = {"loader"}
-    assigned = source.parent(call)
-    if isinstance(assigned, cst.Assign):
-        holders |= {source.name(target.target).rpartition(".")[2] for target in assigned.targets}
+    holders = names_of(source, call)
     for other in context.sources():
         for statement in other.nodes(cst.Import, cst.ImportFrom):
             words = set(other.code(statement).replace(".", " ").replace(",", " ").split())
@@ -127,19 +124,30 @@ def _check_reads(context: Context, source: Source, call: cst.Call) -> None:
                 raise Refused(f"`{other.code(read)}` is read, which such a loader lacks")
 
 
+def names_of(source: Source, call: cst.Call) -> set[str]:
+    """The last names that ``call`` gives the loader, and ``loader``."""
+    assign = source.parent(call)
+    targets = assign.targets if isinstance(assign, cst.Assign) else ()
+    return {"loader", *(source.name(one.target).rpartition(".")[2] for one in targets)}
+
+
+def own_statement(source: Source, call: cst.Call) -> cst.SimpleStatementLine | None:
+    """The statement of ``call``, alone on its line; None in a comprehension or lambda, which makes others."""
+    statement = source.statement(call)
+    inner = source.enclosing(call, cst.Lambda, cst.ListComp, cst.DictComp, cst.SetComp, cst.GeneratorExp)
+    plain = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 and inner is None
+    return statement if plain and isinstance(statement, cst.SimpleStatementLine) else None
+
+
 def named(source: Source, edits: Edits, call: cst.Call, data: cst.BaseExpression) -> str:
     """The dataset's name: not only the call reads it. One that is made in the call gets a name above it, for
     the call to take. Raises Refused."""
     if isinstance(data, (cst.Name, cst.Attribute)):
         return source.code(data)
-    statement = source.statement(call)
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) > 1:
-        raise Refused("the dataset is made within the call: give it a name first")
-    if source.enclosing(call, cst.Lambda, cst.ListComp, cst.DictComp, cst.SetComp, cst.GeneratorExp):
-        raise Refused("the dataset is made within the call: give it a name first")
+    statement = own_statement(source, call)
     used = {node.value for node in source.nodes(cst.Name) if source.is_value(node)}
     name = next((word for word in ("dataset", "samples", "rows") if word not in used), None)
-    if name is None:
+    if statement is None or name is None:
         raise Refused("the dataset is made within the call: give it a name first")
     edits.insert_before(statement, f"{name} = {source.code(data)}")
     return name

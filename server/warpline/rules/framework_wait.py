@@ -107,10 +107,8 @@ from functools import partial
 from warpline.model.change import RemoveSyncs
 from warpline.rulekit import Context, Draft, Rule, ms, percent
 from warpline.rulekit.calling import MOSTLY
-from warpline.rulekit.frameworks import applies, setting_fix
+from warpline.rulekit.frameworks import applies, made_by, setting_fix
 from warpline.wire.frameworks import Construction, Setting, constructions
-from warpline.wire.run import Site
-from warpline.wire.sites import Framework, facts_of
 
 
 class FrameworkWait(Rule):
@@ -126,7 +124,7 @@ class FrameworkWait(Rule):
 
     def _waits(self, context: Context, one: Construction, setting: Setting) -> Iterator[Draft]:
         package = one.module.partition(".")[0]
-        site = next((each for each in context.sites("framework") if _made(each, one)), None)
+        site = next(iter(made_by(context, one)), None)
         if site is None or not applies(context, site, setting):
             return
         for cost in context.profile.lines:
@@ -156,7 +154,3 @@ class FrameworkWait(Rule):
                 change=RemoveSyncs((place,)) if waited >= MOSTLY * cost.sync_ms else None,
                 fixes=[partial(setting_fix, context, site, one, setting)],
             )
-
-
-def _made(site: Site, one: Construction) -> bool:
-    return facts_of(Framework, site).construction == one.key

@@ -105,6 +105,19 @@ ALIKE = 1.5
 MANY_STEPS = 20
 
 
+_SEEN = "Python's garbage collector takes {spent} of each step on average ({share})."
+#: Where the script collects once in several steps.
+_CALLED = (
+    "This call of Python's garbage collector takes {spent} of each step on average ({share}). It runs about "
+    "once in {steps} steps, and in none of the captured ones."
+)
+#: Full collections are seldom: no line has their time.
+_UNSEEN = (
+    "Python's garbage collector takes {spent} of each timed step on average ({share}): full collections come "
+    "less often than once a step, and the captured steps had fewer."
+)
+
+
 class GcPauseInStep(Rule):
     area = "waiting"
 
@@ -118,9 +131,10 @@ class GcPauseInStep(Rule):
             rate = calls.pop(cost.place, (every or 0.0, 0.0))[0]
             spent = cost.gc_ms if told else min(cost.gc_ms, rate)
             fix = partial(_remove, context, cost.place)
-            yield self._draft(context, cost.place, cost.place, [cost], spent, fix)
+            yield _draft(context, cost.place, _SEEN, spent, fix, [cost])
         for place, (spent, steps) in calls.items():
-            yield self._called(context, place, spent, steps)
+            fix = partial(_remove, context, place)
+            yield _draft(context, place, _CALLED, spent, fix, steps=steps)
         automatic = [cost for cost in pauses if cost not in explicit]
         seen = sum(cost.gc_ms for cost in automatic)
         if every is not None:
@@ -140,57 +154,34 @@ class GcPauseInStep(Rule):
         cause = hottest.place
         loop = _training_loop(context, cause)
         site = cause if loop is None else loop[0].place(loop[1])
+        fix = partial(_freeze, loop)
         if spent <= ALIKE * seen:
-            yield self._draft(context, site, cause, automatic, min(spent, seen), partial(_freeze, loop))
+            yield _draft(context, site, _SEEN, min(spent, seen), fix, automatic, cause)
         else:
-            yield self._unseen(context, site, cause, spent, partial(_freeze, loop))
+            yield _draft(context, site, _UNSEEN, spent, fix, cause=cause)
 
-    def _draft(
-        self,
-        context: Context,
-        site: tuple[str, int],
-        cause: tuple[str, int],
-        costs: list[LineCost],
-        spent: float,
-        fix: partial[Fix],
-    ) -> Draft:
-        return context.draft(
-            site,
-            "Python's garbage collector takes {spent} of each step on average ({share}).",
-            context.spent("garbage collection", spent),
-            cause=cause,
-            cost_ms=spent,
-            change=Scale(tuple(cost.place for cost in costs), host=1 - _part(costs, spent)),
-            fixes=[fix] if context.matters(spent) else (),
-        )
 
-    def _called(self, context: Context, place: tuple[str, int], spent: float, steps: float) -> Draft:
-        """The script collects once in several steps, and in none that was captured."""
-        return context.draft(
-            place,
-            "This call of Python's garbage collector takes {spent} of each step on average ({share}). It "
-            "runs about once in {steps} steps, and in none of the captured ones.",
-            {
-                **context.spent("garbage collection", spent),
-                "steps": count("steps for each call", round(steps), "steps"),
-            },
-            cost_ms=spent,
-            fixes=[partial(_remove, context, place)],
-        )
-
-    def _unseen(
-        self, context: Context, site: tuple[str, int], cause: tuple[str, int], spent: float, fix: partial[Fix]
-    ) -> Draft:
-        """Full collections are seldom: the few captured steps had fewer, and no line has their time."""
-        return context.draft(
-            site,
-            "Python's garbage collector takes {spent} of each timed step on average ({share}): full "
-            "collections come less often than once a step, and the captured steps had fewer.",
-            context.spent("garbage collection", spent),
-            cause=cause,
-            cost_ms=spent,
-            fixes=[fix],
-        )
+def _draft(
+    context: Context,
+    site: tuple[str, int],
+    said: str,
+    spent: float,
+    fix: partial[Fix],
+    costs: Sequence[LineCost] = (),
+    cause: tuple[str, int] | None = None,
+    steps: float = 0.0,
+) -> Draft:
+    """``costs``: the lines that have its time; ``steps``: that one call is for."""
+    told = {"steps": count("steps for each call", round(steps), "steps")} if steps else {}
+    return context.draft(
+        site,
+        said,
+        {**context.spent("garbage collection", spent), **told},
+        cause=cause,
+        cost_ms=spent,
+        change=Scale(tuple(cost.place for cost in costs), host=1 - _part(costs, spent)) if costs else None,
+        fixes=[fix],
+    )
 
 
 def _timed_ms(context: Context) -> float | None:
@@ -226,13 +217,9 @@ def _calls(context: Context) -> dict[tuple[str, int], tuple[float, float]]:
             steps = (last - first) / (len(each) - 1)
             spent_ms = median(spent for _, spent in each) / 1e6 / steps
             # That time is a part of the steps, but of few timed ones perhaps.
-            found[place] = min(spent_ms, context.step_ms * spent_ms / (_usual_ms(context) + spent_ms)), steps
+            usual_ms = median(timed) / 1e6  # without such pauses
+            found[place] = min(spent_ms, context.step_ms * spent_ms / (usual_ms + spent_ms)), steps
     return found
-
-
-def _usual_ms(context: Context) -> float:
-    """A timed step without such pauses."""
-    return median(context.profile.manifest.timed_ns) / 1e6
 
 
 def _is_one_event(durations: Sequence[int]) -> bool:
@@ -249,7 +236,7 @@ def _collects_seldom(context: Context) -> bool:
     )
 
 
-def _part(costs: list[LineCost], spent: float) -> float:
+def _part(costs: Sequence[LineCost], spent: float) -> float:
     host = sum(max(cost.cpu_ms, cost.idle_ms, cost.gc_ms) for cost in costs)
     return min(1.0, spent / host) if host else 0.0
 
@@ -288,11 +275,7 @@ def _training_loop(context: Context, cause: tuple[str, int]) -> tuple[Source, cs
     uses = [use for kind in ("loader", "optimizer") for site in context.sites(kind) for use in site.uses]
     for file, line in [*uses, cause]:
         source = context.source(file)
-        statement = source.statement_at(line)
-        if statement is None:
-            continue
-        loops = source.loops_from(statement)
-        if loops:
+        if loops := source.loops_at(line):
             return source, loops[-1]
     return None
 

@@ -266,21 +266,25 @@ it was recorded with the copy, is not pinned. Rows that are picked by a list are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+
+import libcst as cst
 
 from warpline.model.change import OverlapCopies
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, size
 from warpline.rulekit.copies import host_to_device, loop_over, move_calls, never_wait, without_waiting
 from warpline.rulekit.fresh import pinned_where_made
 from warpline.rulekit.kept_on_host import Kept, kept_on_host, pin, too_large
 from warpline.rulekit.loaders import change_loader, edit_site
-from warpline.rulekit.message import size
-from warpline.rulekit.pinning import Unpinned, pins_itself, unpinned
+from warpline.syntax.source import Statement
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
+
+_PINS_ITSELF = "give `{name}` a method `pin_memory` that pins its tensors and returns the object"
 
 #: How many times faster a copy from pinned memory runs.
 PINNED_RATE = value("pinned-copy")
@@ -450,3 +454,45 @@ def _by_library(context: Context, place: tuple[str, int]) -> bool:
     """Whether a library that the line calls makes the copy, as a trainer does."""
     cost = context.cost(*place)
     return cost is not None and bool(cost.inside) and not move_calls(context.source(place[0]), place[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Unpinned:
+    """``tensors``: attributes that hold a tensor of the host in every batch, and can be assigned."""
+
+    source: Source
+    owner: cst.ClassDef
+    tensors: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.owner.name.value
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file and the line of ``class``, below its decorators."""
+        return self.source.path, self.source.line(self.owner.name)
+
+
+def unpinned(context: Context, site: Site) -> Unpinned | None:
+    """The class of the loader's batches, where torch finds no way to pin them; None where it does, where the
+    run does not say, and where the class has the method by now."""
+    loader = facts_of(Loader, site)
+    if loader.batch_file is None or loader.batch_type is None:
+        return None
+    source = context.source(loader.batch_file)
+    name = loader.batch_type.rpartition(".")[2]
+    found = [one for one in source.nodes(cst.ClassDef) if one.name.value == name]
+    if len(found) != 1 or "def pin_memory" in source.code(found[0]):
+        return None
+    return Unpinned(source, found[0], tuple(loader.batch_tensors or ()))
+
+
+def pins_itself(kept: Unpinned, edits: Edits) -> None:
+    """The method, at the end of the class. Raises Refused."""
+    body = kept.owner.body.body
+    last = body[-1] if body and isinstance(kept.owner.body, cst.IndentedBlock) else None
+    if not kept.tensors or not isinstance(last, Statement):
+        raise Refused(_PINS_ITSELF.format(name=kept.name))
+    lines = [f"    self.{name} = self.{name}.pin_memory()" for name in kept.tensors]
+    edits.insert_after(last, "\n".join(["def pin_memory(self):", *lines, "    return self"]), apart=True)

@@ -198,9 +198,8 @@ from warpline.model.change import Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, size
 from warpline.rulekit.copies import move_calls, moved_to
-from warpline.rulekit.generators import of_device
 from warpline.rulekit.host_made import made_on_device, making_ms
-from warpline.rulekit.made_here import check_arguments, made_here
+from warpline.rulekit.made_here import check_arguments, made_here, of_device
 from warpline.rulekit.origins import argument_origin
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.terms import names_in

@@ -346,6 +346,11 @@ class Source:
         given = [one.decorator for one in function.decorators] if function is not None else []
         return any(self.is_named(one.func if isinstance(one, cst.Call) else one, *names) for one in given)
 
+    def values(self, code: str, within: cst.CSTNode | None = None) -> list[cst.BaseExpression]:
+        """What assignments give the name or attribute that is written as ``code``, also among others."""
+        given = (self.given(one) for one in self.bindings(code, within))
+        return [value for value in given if value is not None]
+
     def binds(self, name: cst.Name | cst.Attribute) -> bool:
         """Whether a name is given something there, or said to be the file's inside a function."""
         inner: cst.CSTNode = name
@@ -359,7 +364,8 @@ class Source:
     def bindings(self, code: str, within: cst.CSTNode | None = None) -> list[cst.Name | cst.Attribute]:
         """Where the name or attribute that is written as ``code`` is bound."""
         named: list[cst.Name | cst.Attribute] = [*self.nodes(cst.Name, within=within)]
-        named += self.nodes(cst.Attribute, within=within)
+        if "." in code:
+            named = [*self.nodes(cst.Attribute, within=within)]
         return [one for one in named if self.code(one) == code and self.binds(one)]
 
     def returned(self, call: cst.CSTNode) -> cst.BaseExpression | None:
