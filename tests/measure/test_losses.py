@@ -65,3 +65,12 @@ def test_a_loss_that_was_not_seen_is_said_to_be() -> None:
     assert found.allowed
     assert found.value is None
     assert "not compared" in found.reason
+
+
+def test_a_loss_of_joined_batches_is_the_sum_of_theirs() -> None:
+    """Two of four accumulated batches in one: a script divides each loss by their number."""
+    quarters = [loss / 4 for loss in PLAIN]
+    halves = [(one + other) / 4 for one, other in zip(PLAIN[::2], PLAIN[1::2], strict=True)]
+    assert drift([quarters], [halves], safe=False, joined=2).value == 0.0
+    assert not drift([quarters], [halves], safe=False).allowed
+    assert not drift([quarters], [quarters], safe=False, joined=2).allowed  # still divided by four

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -163,6 +163,48 @@ def test_a_round_that_contradicts_the_prediction_is_repeated(tmp_path: Path) -> 
     machine = Machine()
     search(tmp_path, machine, Bench(predictions={"nothing": 1.5})).run([proposal("nothing")])
     assert machine.timed.count("nothing") == 2
+
+
+def test_a_round_that_cannot_change_the_choice_is_not_repeated(tmp_path: Path) -> None:
+    machine = Machine()
+    bench = Bench(predictions={"nothing": 1.5, "loader": 1.6, "loader+nothing": 1.6})
+    search(tmp_path, machine, bench).run([proposal("nothing"), proposal("loader")])
+    assert machine.timed.count("nothing") == 1
+
+
+@dataclass
+class Lucky(Machine):
+    """The second process of "lucky" and later ones have a long step. "loader" fails from its second one on if
+    it ``breaks``."""
+
+    breaks: bool = False
+
+    def __call__(
+        self, request: Request, overlay: Mapping[str, str], limit_s: float, cancelled: object
+    ) -> Timed:
+        found = super().__call__(request, overlay, limit_s, cancelled)
+        if self.breaks and self.timed.count("loader") > 1:
+            raise Problem("it was killed")
+        if overlay.get(FILE, "") != "lucky":
+            return found
+        return replace(found, step_ms=2.0 if self.timed.count("lucky") == 1 else 18.0)
+
+
+def test_a_proof_that_falls_behind_makes_room_for_the_next(tmp_path: Path) -> None:
+    machine = Lucky()
+    outcomes, best = search(tmp_path, machine).run([proposal("lucky", "f"), proposal("loader", "f")])
+    assert best is not None
+    assert best.candidate.title == "loader"
+    assert machine.timed.count("lucky") == 2  # the trial, and one round of the proof
+    reasons = {one.candidate.title: one.reason for one in outcomes}
+    assert reasons["lucky"] == "the time budget ended before it was proven"
+
+
+def test_what_fell_behind_has_its_rounds_where_the_next_fails(tmp_path: Path) -> None:
+    machine = Lucky(breaks=True)
+    _, best = search(tmp_path, machine).run([proposal("lucky", "f"), proposal("loader", "f")])
+    assert best is None
+    assert machine.timed.count("lucky") > 2
 
 
 def test_without_a_fix_nothing_is_run(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.annotated import read_example, texts
 from tests.conftest import warpline
 from warpline import pipeline
 from warpline.diagnosis.diagnose import diagnose
-from warpline.model.change import LargerBatch, Replace, Together
+from warpline.model.change import JoinedBatches, LargerBatch, Replace, Together
 from warpline.model.report import Predicted
 from warpline.rulekit import Context
 from warpline.rules.small_batch import doubled
@@ -195,3 +195,28 @@ def test_one_of_two_values_that_a_condition_chooses(tmp_path: Path) -> None:
     (site,) = context.sites("loader")
     text = apply(CHOSEN, doubled(context, site, 8).edits)
     assert text == CHOSEN.replace("2 if TINY else 8", "2 if TINY else 16")
+
+
+ACCUMULATED = """\
+#> steps step_ms=40 device_busy_percent=30; memory peak_bytes=4000000000
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+desk = Accelerator(gradient_accumulation_steps={parts})
+#^ site framework construction=accelerate.Accelerator with.gradient_accumulation_steps={parts}
+trays = DataLoader(letters, batch_size=4, num_workers=8)  #> site loader batch_size=4 num_workers=8
+for tray in trays:  #> cost cpu_ms=0.1; use loader
+    with desk.accumulate(model):
+        loss = model(tray)  #> cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500
+        desk.backward(loss)  #> cost step_ms=15 device_ms=5 idle_ms=10 cpu_ms=15 launches=1000
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("parts", "joined"), [(6, [JoinedBatches(2)]), (1, [])])
+def test_losses_of_accumulated_batches_are_told_to_be_added(parts: int, joined: list[JoinedBatches]) -> None:
+    example = read_example(ACCUMULATED.format(parts=parts))
+    diagnosis = diagnose(example.profile, texts(example))
+    (mine,) = (one for one in diagnosis.findings if one.rule == "small-batch")
+    change = diagnosis.changes[mine.id]
+    assert isinstance(change, Together)
+    assert [one for one in change.changes if isinstance(one, JoinedBatches)] == joined

@@ -15,7 +15,8 @@ class Candidate:
 
     ``base``: the same for the plain script (unsaved texts), which ``overlay`` contains as well. ``fixes``:
     ids of the findings that it fixes. ``work``: samples per step, relative to the plain script (2.0 for a
-    batch twice as large); step times are compared per sample.
+    batch twice as large); step times are compared per sample. ``joined``: backward passes of the plain script
+    that one of the changed script's replaces, of batches whose gradients are added up.
     """
 
     fixes: tuple[str, ...]
@@ -24,6 +25,7 @@ class Candidate:
     base: Mapping[str, str] = field(default_factory=dict)
     safe: bool = False  # values cannot change
     work: float = 1.0
+    joined: int = 1
     compiles: bool = False  # its process compiles the model, which may take half a minute or more
 
     @property

@@ -32,15 +32,17 @@ class Drift:
     reason: str = ""
 
 
-def drift(plain: Sequence[Losses], changed: Sequence[Losses], safe: bool) -> Drift:
+def drift(plain: Sequence[Losses], changed: Sequence[Losses], safe: bool, joined: int = 1) -> Drift:
     """Compare the losses of the plain script's runs with those of the changed script's.
 
     A difference within the tolerance is allowed. So is one as large as between runs of the plain script
     (which is not deterministic despite the seed), and one whose sign varies from step to step, so that its
     mean is not significantly different from 0 (random augmentation drawn by other workers). Losses are
     compared after the same number of updates, even if a step has more samples: at the same learning rate, the
-    number of updates decides how far the loss falls.
+    number of updates decides how far the loss falls. ``joined``: losses of the plain script whose sum is one
+    of the changed script's.
     """
+    plain = [_sums(run, joined) for run in plain]
     reference, tried = _mean(plain), _mean(changed)
     count = min(len(reference), len(tried), COMPARED)
     if not count:
@@ -60,6 +62,11 @@ def drift(plain: Sequence[Losses], changed: Sequence[Losses], safe: bool) -> Dri
     allowed = value <= tolerance or (value <= noise and value <= NEVER)
     reason = "" if allowed else f"{CHANGED} by {value:.2g} of its value (tolerance {tolerance:.1g})"
     return Drift(value, allowed, reason)
+
+
+def _sums(run: Losses, joined: int) -> Losses:
+    """The sums of ``joined`` losses each."""
+    return [math.fsum(run[at : at + joined]) for at in range(0, len(run) - joined + 1, joined)]
 
 
 def _mean(runs: Sequence[Losses]) -> list[float]:

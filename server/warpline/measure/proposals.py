@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ from warpline.diagnosis import Diagnosis, diagnose, together
 from warpline.measure import numbers
 from warpline.measure.candidate import Candidate, Texts
 from warpline.measure.numbers import Numbers
-from warpline.model.change import Change, LargerBatch, Together
+from warpline.model.change import Change, JoinedBatches, LargerBatch, Together
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Predicted
 
@@ -94,6 +95,7 @@ class Workbench:
             safe=all(one.safe for one in kept),
             compiles=numbers.compiles({file: self.texts(file) or "" for file in overlay}, overlay),
             work=_work([one.change for one in kept], tried or {}),
+            joined=_joined([one.change for one in kept]),
         )
 
     def predicted(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> float | None:
@@ -133,3 +135,9 @@ def _work(changes: Sequence[Change | None], tried: Numbers) -> float:
         if isinstance(found, LargerBatch):
             work *= found.factor
     return work
+
+
+def _joined(changes: Sequence[Change | None]) -> int:
+    """Backward passes that one of the changed script's replaces."""
+    parts = (part for change in changes for part in numbers.parts(change))
+    return math.prod(part.factor for part in parts if isinstance(part, JoinedBatches))

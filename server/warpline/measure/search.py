@@ -8,15 +8,18 @@
    predicts no gain there either.
 3. Numbers that the set's fixes wrote (workers, batch size) are varied as long as it gets faster.
 4. Proof: the best set is timed against the plain script in separate rounds. The rounds of the search do not
-   count, since the best of many readings overstates the gain. If it cannot be proven, the next best is tried.
+   count, since the best of many readings overstates the gain. If it cannot be proven, or falls far behind
+   what the next best showed, that one is tried.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from warpline.measure import contest, losses, numbers, sets, timed
 from warpline.measure.attempt import Attempt, Chosen, Trial
@@ -97,7 +100,8 @@ class Search:
 
     def _first(self, proposals: Sequence[Proposal]) -> list[Attempt]:
         found = self._try([(chosen, {}) for chosen in sets.first(proposals, self._said, self._compiles)])
-        doubted = [attempt.pairs for attempt in found if self._contradicts(attempt)]
+        best = self._best_of(found)
+        doubted = [attempt.pairs for attempt in found if best and self._contradicts(attempt, best.speedup)]
         if doubted and self.budget.allows(doubted, self.attempts):
             self._play(doubted, range(1, 2), TRIED)
             found = [self._again(attempt) for attempt in found]
@@ -187,30 +191,33 @@ class Search:
     def _again(self, attempt: Attempt) -> Attempt:
         return replace(attempt, outcome=contest.outcome(attempt.pairs, PROOF))
 
-    def _contradicts(self, attempt: Attempt) -> bool:
+    def _contradicts(self, attempt: Attempt, best: float) -> bool:
         """Whether less than half of a clear predicted gain was measured: on a busy machine, one round may be
-        that far off."""
+        that far off. Not of what would stay behind the best set all the same."""
         expected, seen = self.bench.predicted(*attempt.trial), attempt.speedup
         return (
             len(attempt.pairs.changed) == 1
             and expected is not None
-            and expected > CLEAR
+            and expected > max(CLEAR, best)
             and 0 < seen < 1 + (expected - 1) / 2
         )
 
     # -- the proof --------------------------------------------------------------------------------
 
     def _prove_one_of(self, best: Attempt | None) -> None:
-        """Prove ``best``, or else the next best sets, until one is proven."""
+        """Prove ``best``, or else the next best sets, until one is proven. One that falls behind the next has
+        its other rounds at the end."""
         ranked = sorted(self.attempts, key=lambda attempt: (attempt is not best, -attempt.speedup))
-        for attempt in ranked[:3]:
-            if attempt.speedup < 1 + STEP / 2 or self.budget.left_s <= 0:
-                break
-            self.proven.append(self._prove(attempt))
-            if self.proven[-1].kept:
-                break
+        turns = [attempt for attempt in ranked[:3] if attempt.speedup >= 1 + STEP / 2]
+        for attempt, rival in zip(turns, [*turns[1:], None], strict=False):
+            if self._prove(attempt, rival):
+                return
+        for attempt in turns:
+            if self._prove(attempt, None):
+                return
 
-    def _prove(self, attempt: Attempt) -> Outcome:
+    def _prove(self, attempt: Attempt, rival: Attempt | None) -> bool:
+        """Whether it could be proven; not if it falls behind what ``rival`` has shown."""
         candidate = attempt.outcome.candidate
         pairs = self.ledger.pairs(candidate, PROVED)
         limits = PROOF.for_gain(attempt.speedup)
@@ -219,15 +226,18 @@ class Search:
             done, needed = len(pairs.changed), pairs.needed(limits)
             if done >= needed or (done >= LEAST_ROUNDS and not self.budget.allows_round(pairs)):
                 return False
+            if rival is not None and pairs.changed and _behind(pairs, rival):
+                return False
             self.on_progress(done, needed, f"proving {candidate.title}")
             return True
 
         while not pairs.failure and self.budget.left_s > 0 and more():
             self._play([pairs], range(len(pairs.changed), pairs.needed(limits)), PROVED, more)
-        proof = contest.outcome(pairs, limits) if pairs.baseline_ms else None
-        if proof is None or (len(pairs.changed) < LEAST_ROUNDS and not pairs.failure):
-            return replace(attempt.outcome, kept=False, reason=UNPROVEN)
-        return proof
+        proof = contest.outcome(pairs, limits) if pairs.changed or pairs.failure else attempt.outcome
+        if len(pairs.changed) < LEAST_ROUNDS and not pairs.failure:
+            proof = replace(proof, kept=False, reason=UNPROVEN)
+        self.proven.append(proof)
+        return proof.kept
 
     def _play(
         self,
@@ -271,3 +281,8 @@ def _once(outcome: Outcome) -> Outcome:
         return replace(outcome, kept=False)
     rounds = "1 round" if outcome.rounds == 1 else f"{outcome.rounds} rounds"
     return replace(outcome, kept=False, reason=f"seen in {rounds}, not proven")
+
+
+def _behind(pairs: Pairs, rival: Attempt) -> bool:
+    """Whether the rounds of a proof show less than half of the gain that ``rival`` had in its trial."""
+    return fmean(pairs.log_ratios()) < math.log(rival.speedup) / 2

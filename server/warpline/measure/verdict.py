@@ -59,6 +59,7 @@ def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:
         [run.losses for run in pairs.plain],
         [run.losses for run in pairs.changed],
         candidate.safe,
+        candidate.joined,
     )
     measured = Measured(found.speedup, found.low, found.high, moved.value, _memory(pairs))
     lighter = _lighter(pairs, found)

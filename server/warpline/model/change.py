@@ -207,6 +207,14 @@ class LargerBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedBatches:
+    """One backward pass has all samples of ``factor`` present ones, whose gradients were added up: its loss
+    is the sum of theirs. Other changes have the time."""
+
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scale:
     """Time at ``places`` is multiplied by a factor (0 removes the line), one for host and one for device
     time.
@@ -249,6 +257,7 @@ Change = (
     | FuseOptimizer
     | NoAnomalyDetection
     | LargerBatch
+    | JoinedBatches
     | Scale
     | Together
 )

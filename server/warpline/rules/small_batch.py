@@ -341,6 +341,7 @@ puts more into the queue that it takes from, it visits in another order.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -350,7 +351,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from warpline.model import costs
-from warpline.model.change import Change, LargerBatch, Replace, Scale, Together
+from warpline.model.change import Change, JoinedBatches, LargerBatch, Replace, Scale, Together
 from warpline.model.profile import Kernel, LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
@@ -482,7 +483,7 @@ class SmallBatch(Rule):
                 cause=hottest.place,
                 cost_ms=waiting + filling,
                 saving_ms=saving,
-                change=_change(thin),
+                change=_change(context, thin),
                 fixes=[batch.fix],
             )
             return
@@ -541,7 +542,12 @@ class SmallBatch(Rule):
             cause=max(parts.lines, key=lambda cost: cost.step_ms).place,
             cost_ms=idle.total + working,
             saving_ms=saved,
-            change=Together(tuple(chain(*(_in_fewer(context, cost, factor) for cost in parts.lines)))),
+            change=Together(
+                (
+                    *chain(*(_in_fewer(context, cost, factor) for cost in parts.lines)),
+                    JoinedBatches(factor),
+                )
+            ),
             least=_GAIN_PERCENT if on_host else 0.0,
             fixes=[partial(_fewer, context, parts, factor)],
         )
@@ -660,14 +666,17 @@ def _filled(context: Context, kernel: Kernel) -> float:
     return min(1.0, math.prod(kernel.grid) / context.device.multiprocessors)
 
 
-def _change(thin: Mapping[LineCost, float]) -> Change:
+def _change(context: Context, thin: Mapping[LineCost, float]) -> Change:
     """Twice the batch; what half fills the device now takes no longer for it."""
+    joined = list[Change]()
+    with contextlib.suppress(Refused):
+        joined += [JoinedBatches(_FACTOR)] if _half_as_many(context) else []
     filled = (
         Scale((cost.place,), device=1 - (1 - 1 / _FACTOR) * min(1.0, spent / cost.device_ms))
         for cost, spent in thin.items()
         if cost.device_ms > 0
     )
-    return Together((*filled, LargerBatch(_FACTOR)))
+    return Together((*filled, LargerBatch(_FACTOR), *joined))
 
 
 def doubled(context: Context, site: Site, size: int) -> Fix:
@@ -675,19 +684,24 @@ def doubled(context: Context, site: Site, size: int) -> Fix:
     present = setting(context, site, "batch_size")
     if present is not None and present.editable and present.source.literal(present.node) != size:
         raise Refused("the batch size was changed since the run")
-    step = next((found for found in training_steps(context) if found.loop is not None), None)
-    others = []
-    accumulation = _accumulation(context, step) if step is not None else None
-    if accumulation is not None:
-        source, node, number = accumulation
-        if number % _FACTOR:
-            raise Refused("the number of accumulated batches is odd")
-        others.append(Edits(source).replace(node, str(number // _FACTOR)))
-    others = others or accumulating_half(context)
+    others = _half_as_many(context)
     title = "Double the batch" + (ACCUMULATES if others else "")
     if present is not None and not present.editable and not others and holder(site, "batch_size") is None:
         return _at_the_call(context, site, title)
     return change_loader(context, site, title, others=others, batch_size=str(size * _FACTOR))
+
+
+def _half_as_many(context: Context) -> list[Edits]:
+    """The edits by which an update adds up the gradients of half as many batches; [] if it adds up none.
+    Raises Refused."""
+    step = next((found for found in training_steps(context) if found.loop is not None), None)
+    accumulation = _accumulation(context, step) if step is not None else None
+    if accumulation is None:
+        return accumulating_half(context)
+    source, node, number = accumulation
+    if number % _FACTOR:
+        raise Refused("the number of accumulated batches is odd")
+    return [Edits(source).replace(node, str(number // _FACTOR))]
 
 
 def _at_the_call(context: Context, site: Site, title: str) -> Fix:
