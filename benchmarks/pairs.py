@@ -12,7 +12,7 @@ is the same script with the flaw mended.
 of its own, while the next ones import torch and make their data on a few others (up to their first use of
 the GPU; edits that compile up to their first steps). Who is ready first is timed first. The second round goes
 the other way round, and so on until ``--seconds`` are over. Pairs that were not reached are named. PAIRS.json
-is written after each pair, and a later call adds to it. ``--only`` also sets their order. Without ``--gpus``
+is written after each pair, and a later call adds to it. ``--only`` also sets their order. With ``--gpus ""``
 the scripts see no GPU, and run one at a time.
 
 The gain is the plain script's time of a turn of its loop by the fixed one's (the geometric mean of the
@@ -271,7 +271,11 @@ def main() -> None:
     one = commands.add_parser("time")
     one.add_argument("round", type=Path)
     one.add_argument("--out", type=Path, required=True)
-    one.add_argument("--gpus", default="", help="their numbers, with commas; none: no GPU")
+    one.add_argument(
+        "--gpus",
+        default="0" if shutil.which("nvidia-smi") else "",
+        help='their numbers, with commas (0 where there is one); "": no GPU',
+    )
     one.add_argument("--seconds", type=float, default=math.inf, help="for everything")
     one.add_argument("--rounds", type=int, default=2)
     one.add_argument("--window", type=float, default=5.0, help="seconds of beats in one process (5)")
