@@ -247,11 +247,8 @@ def compiled_lines(context: Context) -> set[tuple[str, int]]:
 
 
 def _has_compiled(cost: LineCost) -> bool:
-    return any(name.startswith(COMPILED) for name in _names(cost))
-
-
-def _names(cost: LineCost) -> list[str]:
-    return [op.name for op in cost.ops] + [kernel.name for kernel in cost.kernels]
+    names = (*(op.name for op in cost.ops), *(kernel.name for kernel in cost.kernels))
+    return any(name.startswith(COMPILED) for name in names)
 
 
 def _compiled_at(step: TrainingStep, name: str) -> Statement | None:

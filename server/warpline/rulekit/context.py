@@ -179,7 +179,7 @@ class Context:
         cause: tuple[str, int] | None = None,
         saving_ms: float | None = None,
         change: Change | None = None,
-        fixes: Sequence[Callable[[], Fix] | str] = (),
+        fixes: Sequence[Callable[[], Fix] | Fix | str] = (),
         severity: Severity | None = None,
         alternative: Change | None = None,
         unseen: bool = False,
@@ -195,11 +195,11 @@ class Context:
         ``message`` is a template over ``evidence`` (``"waits {wait}"``). ``cost_ms`` is the measured time per
         step that it is about: below the threshold the finding is dropped (None: it is about memory, and the
         rule has a threshold of its own). ``saving_ms`` (at most ``cost_ms``, its default) is the bound of
-        what the change saves. ``fixes`` are functions that give a Fix or raise Refused, or texts that say
-        what to do by hand; a Fix that would not take effect is refused, too. When all refuse, the first
-        reason ends the message. ``alternative``: what the last of them changes, used instead if the first one
-        refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot
-        lower, ``replayed``: one that only a replay confirms, ``tried``: a gain that only a trial confirms,
+        what the change saves. ``fixes``: each a Fix, a function that gives one or raises Refused, or a text
+        that says what to do by hand; a Fix that would not take effect is refused, too. When all refuse, the
+        first reason ends the message. ``alternative``: what the last of them changes, used instead if the
+        first one refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay
+        cannot lower, ``replayed``: one that only a replay confirms, ``tried``: a gain that only a trial does,
         ``least``: percent that it has to gain, ``once``: what is paid only once, ``hides``: what hides
         others, and the step without it, ``proven``: fixes that need a trial (see :class:`Draft`).
         """
@@ -209,7 +209,7 @@ class Context:
                 reasons.append(make)
                 continue
             try:
-                fix = make()
+                fix = make if isinstance(make, Fix) else make()
                 unreached = self.reached.refusal(fix, self.source)
                 if unreached is None:
                     made.append(fix)

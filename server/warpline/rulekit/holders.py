@@ -4,6 +4,7 @@ description."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
@@ -192,6 +193,14 @@ def _taken_out(source: Source, call: cst.Call) -> set[object]:
                     source.literal(one.comparator) for one in tests if isinstance(one.operator, cst.NotEqual)
                 )
     return found
+
+
+def made_with(context: Context, kind: str, display: cst.CSTNode) -> Iterator[Site]:
+    """Where objects of ``kind`` get some of their arguments from that mapping."""
+    for site in context.sites(kind):
+        held = (display_of(context, site, one.name) for one in site.arguments if one.passed)
+        if any(one is not None and one[1] is display for one in held):
+            yield site
 
 
 def display_of(context: Context, site: Site, name: str) -> tuple[Source, cst.Dict | cst.Call] | None:

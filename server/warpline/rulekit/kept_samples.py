@@ -94,7 +94,7 @@ def made_once(
         cost_ms=wait,
         saving_ms=wait - kept.left_ms,
         change=KeptSamples(kept.left_ms, kept.places),
-        fixes=[lambda: kept.fix],
+        fixes=[kept.fix],
         unseen=unseen,
     )
 

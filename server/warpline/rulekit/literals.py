@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
+from warpline.rulekit.origins import entry_read
 from warpline.syntax.source import NOT_LITERAL, Source, is_method, receiver
 
 #: A name, and the function that it is known in (None: the file).
@@ -53,13 +54,7 @@ def _made_of(source: Source, call: cst.Call) -> set[_Known]:
 
 
 def _variables(source: Source, node: cst.CSTNode) -> set[str]:
-    names = [(one, source.parent(one)) for one in source.nodes(cst.Name, within=node)]
-    return {
-        one.value
-        for one, parent in names
-        if not (isinstance(parent, cst.Arg) and parent.keyword is one)
-        and not (isinstance(parent, cst.Attribute) and parent.attr is one)
-    }
+    return {one.value for one in source.nodes(cst.Name, within=node) if source.is_value(one)}
 
 
 def _assigned(source: Source, name: str, scope: cst.FunctionDef | None) -> list[cst.BaseExpression]:
@@ -104,9 +99,8 @@ def _given(source: Source) -> Iterator[tuple[str, cst.BaseExpression]]:
 def _pair(
     source: Source, name: cst.CSTNode, value: cst.BaseExpression | None
 ) -> Iterator[tuple[str, cst.BaseExpression]]:
-    if isinstance(name, cst.Subscript) and len(name.slice) == 1:
-        index = name.slice[0].slice
-        name = index.value if isinstance(index, cst.Index) else name
+    if isinstance(name, cst.Subscript) and (read := entry_read(name)) is not None:
+        name = read[1]
     owner: cst.BaseExpression | None = None
     if isinstance(name, cst.Attribute):
         owner, name = name.value, name.attr

@@ -225,9 +225,7 @@ def iterates_itself(context: Context, site: Site) -> bool:
     """Whether the dataset is an iterable one that does not share its samples out among workers."""
     dataset = facts_of(Loader, site)
     file, line = dataset.dataset_file, dataset.dataset_line
-    if file is None or file not in context.profile.sources:
-        return "Iterable" in (dataset.dataset_type or "")
-    source = context.source(file)
+    source = context.source(file if file in context.profile.sources and file is not None else "")
     function = next(iter(source.at(int(line), cst.FunctionDef)), None) if line else None
     if function is None:
         return "Iterable" in (dataset.dataset_type or "")
@@ -243,26 +241,31 @@ def iterated_at(context: Context, site: Site) -> tuple[str, int]:
 
 def loader_call(context: Context, site: Site) -> tuple[Source, cst.Call]:
     """The call that makes the loader. Raises Refused when it is not found on the site's line."""
+    found = _call(context, site)
+    if found is None:
+        raise Refused("the call that creates the loader was not found on that line")
+    return found
+
+
+def _call(context: Context, site: Site) -> tuple[Source, cst.Call] | None:
     source = context.source(site.file)
     named = source.call(site.line, "DataLoader", "super.__init__", "__init__")
     if named is not None:
         return source, named
     # An alias, a factory, a subclass: the call on that line that takes what a loader takes.
     for call in source.calls(site.line):
-        if any(arg.keyword is not None and arg.keyword.value in _TELLING for arg in call.args):
+        told = any(arg.keyword is not None and arg.keyword.value in _TELLING for arg in call.args)
+        if told or source.unpacked(call):
             return source, call
-        if call.args and source.unpacked(call):
-            return source, call
-    raise Refused("the call that creates the loader was not found on that line")
+    return None
 
 
 def dataset_at(context: Context, site: Site) -> tuple[str, int]:
     """Where the loader's dataset is made; where the loader is, if that cannot be seen."""
-    try:
-        source, call = loader_call(context, site)
-    except Refused:
+    found = _call(context, site)
+    if found is None:
         return site.place
-    given = source.argument(call, "dataset", 0)
+    source, given = found[0], found[0].argument(found[1], "dataset", 0)
     for _ in range(_MOST_SUBSETS):
         if given is None:
             break
@@ -285,11 +288,8 @@ def dataset_at(context: Context, site: Site) -> tuple[str, int]:
 
 def setting(context: Context, site: Site, name: str) -> Origin | None:
     """Where the loader's ``name`` comes from; None when it is not passed (or cannot be seen)."""
-    try:
-        source, call = loader_call(context, site)
-    except Refused:
-        return None
-    return argument_origin(context, source, call, name, POSITIONS.get(name))
+    found = _call(context, site)
+    return argument_origin(context, *found, name, POSITIONS.get(name)) if found is not None else None
 
 
 def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
@@ -303,12 +303,9 @@ def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
 
 def unpacked_at(context: Context, site: Site) -> tuple[str, int] | None:
     """The line of the dict that the call unpacks, where an argument can be added; None if it unpacks none."""
-    try:
-        source, call = loader_call(context, site)
-    except Refused:
-        return None
-    unpacked = source.unpacked(call)
-    held = mapping(context, source, unpacked[-1]) if unpacked else None
+    found = _call(context, site)
+    unpacked = found[0].unpacked(found[1]) if found is not None else []
+    held = mapping(context, found[0], unpacked[-1]) if found is not None and unpacked else None
     return held[0].place(held[1]) if held is not None else None
 
 

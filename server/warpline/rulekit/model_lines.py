@@ -11,7 +11,7 @@ import libcst as cst
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, computes
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, is_method, receiver
+from warpline.syntax.source import Source, Statement, is_method, methods, only_target, receiver
 
 _BUILTINS = frozenset(vars(builtins))
 #: Methods of a module that return it.
@@ -44,13 +44,10 @@ def given_a_name(source: Source, line: int) -> tuple[Statement, str] | None:
     """The assignment on ``line``, where a model is made, and the one name or attribute that it gives a value;
     None where there is no such assignment."""
     statement = source.statement_at(line)
-    assignment = (
-        next(iter(source.nodes(cst.Assign, within=statement)), None) if statement is not None else None
-    )
-    targets = [source.code(item.target) for item in assignment.targets] if assignment is not None else []
-    if statement is None or len(targets) != 1 or not re.fullmatch(r"[\w.]+", targets[0]):
-        return None
-    return statement, targets[0]
+    assigns = source.nodes(cst.Assign, within=statement) if statement is not None else []
+    target = only_target(assigns[0]) if assigns else None
+    name = source.code(target) if target is not None else ""
+    return (statement, name) if statement is not None and re.fullmatch(r"[\w.]+", name) else None
 
 
 def below_its_making(source: Source, line: int, edits: Edits, code: str, unnamed: str) -> Edits:
@@ -92,11 +89,7 @@ def _is_plain(step: TrainingStep, name: str) -> bool:
 
 def _has_forward(source: Source, name: str) -> bool:
     """Whether a class of that name in this file has a ``forward``."""
-    return any(
-        owner.name.value == name
-        and any(one.name.value == "forward" for one in source.nodes(cst.FunctionDef, within=owner))
-        for owner in source.nodes(cst.ClassDef)
-    )
+    return any(one.name.value == name and "forward" in methods(one) for one in source.nodes(cst.ClassDef))
 
 
 def made_by_calls(step: TrainingStep, name: str) -> bool:
@@ -182,9 +175,7 @@ def handed_over(step: TrainingStep, within: cst.CSTNode) -> list[str]:
 def _method(source: Source, node: cst.CSTNode, name: str) -> cst.FunctionDef | None:
     """The method of that name of the class around ``node``."""
     owner = source.enclosing(node, cst.ClassDef)
-    if owner is None:
-        return None
-    return next((one for one in source.nodes(cst.FunctionDef, within=owner) if one.name.value == name), None)
+    return methods(owner).get(name) if owner is not None else None
 
 
 def _of_itself(step: TrainingStep) -> str | None:

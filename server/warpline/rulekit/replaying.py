@@ -21,6 +21,7 @@ from warpline.rulekit.inference import InferenceStep
 from warpline.rulekit.model_calls import Calls, model_calls
 from warpline.rulekit.model_lines import handed_over, model_class, trained
 from warpline.rulekit.training import TrainingStep
+from warpline.syntax.source import methods
 from warpline.wire.sites import Module, facts_of
 
 #: torch's names for a compiled frame that runs, and for the forward pass of one that has gradients.
@@ -98,7 +99,7 @@ def _forward_runs(context: Context, name: str) -> float:
         return 0.0
     for source in context.sources():
         for owner in source.nodes(cst.ClassDef):
-            for function in source.nodes(cst.FunctionDef, within=owner) if owner.name.value == name else ():
-                if function.name.value == "forward" and source.enclosing(function, cst.ClassDef) is owner:
-                    return calls_of(context, source, function)
+            forward = methods(owner).get("forward") if owner.name.value == name else None
+            if forward is not None:
+                return calls_of(context, source, forward)
     return 0.0

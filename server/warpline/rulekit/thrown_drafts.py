@@ -181,10 +181,7 @@ def _stepped(source: Source, backward: cst.Call, line: int) -> str:
         name = source.code(held) if isinstance(held, (cst.Name, cst.Attribute)) else ""
         if source.enclosing(call, cst.FunctionDef) is not scope or line <= source.line(backward):
             continue
-        root = name.partition(".")[0]
-        bound = [
-            one for one in source.nodes(cst.Name, within=scope) if one.value == root and source.binds(one)
-        ]
+        bound = source.bindings(name.partition(".")[0], scope)
         if name and all(source.line(one) < source.line(backward) for one in bound):
             return name
     return ""

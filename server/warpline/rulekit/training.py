@@ -17,7 +17,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.reached import Reached
 from warpline.rulekit.terms.evaluate import descend
-from warpline.syntax.source import Source, Statement, called_name, is_method
+from warpline.syntax.source import Source, Statement, called_name, is_method, methods
 
 #: Calls that bring a batch to the model and compute nothing.
 _MOVES = {
@@ -185,12 +185,8 @@ def _handed_back(source: Source) -> Iterator[cst.Return]:
     """The last ``return`` of each method ``training_step``; of what it calls, where it returns
     ``self.other(…)``."""
     for owner in source.nodes(cst.ClassDef):
-        methods = {
-            one.name.value: one
-            for one in source.nodes(cst.FunctionDef, within=owner)
-            if source.enclosing(one, cst.ClassDef, cst.FunctionDef) is owner
-        }
-        method, seen = methods.get("training_step"), set[str]()
+        own, seen = methods(owner), set[str]()
+        method = own.get("training_step")
         while method is not None and method.name.value not in seen:
             seen.add(method.name.value)
             returns = [one for one in source.nodes(cst.Return, within=method) if one.value is not None]
@@ -198,7 +194,7 @@ def _handed_back(source: Source) -> Iterator[cst.Return]:
                 break
             value = _returned(source, returns[-1])
             called = source.code(value.func) if isinstance(value, cst.Call) else ""
-            method = methods.get(called[5:]) if called.startswith("self.") else None
+            method = own.get(called[5:]) if called.startswith("self.") else None
             if method is None:
                 yield returns[-1]
 

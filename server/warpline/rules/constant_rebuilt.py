@@ -264,12 +264,21 @@ from functools import partial
 from warpline.model.change import Scale, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.chosen_numbers import Chosen, chosen_numbers
+from warpline.rulekit.chosen_numbers import chosen_numbers
 from warpline.rulekit.constants import as_buffer, made_at
 from warpline.rulekit.graph import Graph, Node, graph_around
 from warpline.rulekit.graph.constants import constant_nodes
 from warpline.rulekit.graph.parts import Part, every_step, parts
 from warpline.wire.dataflow import DIRECT, MODULE
+
+_FILLED = (
+    "`torch.where` takes a number as it is. Here a tensor is filled with it first: {calls} operators, which "
+    "take {spent} ({share})."
+)
+_AGAIN = (
+    "The same tensor is computed again in each step, although nothing that it depends on changes: {calls} "
+    "operators, which take {spent} ({share})."
+)
 
 
 class ConstantRebuilt(Rule):
@@ -285,7 +294,8 @@ class ConstantRebuilt(Rule):
             own = parts(context, graph, each.nodes)
             if context.matters(sum(part.step_ms for part in own)):
                 chosen.update(node.index for node in each.nodes)
-                yield _filled(context, each, own)
+                said = _FILLED, "operators that fill tensors", "filling tensors"
+                yield _draft(context, each.place, said, each.nodes, own, each.fix)
         for every in _by_function(graph).values():
             nodes = [node for node in every if node.index not in chosen]
             own = parts(context, graph, nodes)
@@ -296,23 +306,9 @@ class ConstantRebuilt(Rule):
                 continue
             place = made_at(context, graph, nodes, [part for part in own if every_step(part.cost)])
             if place is not None and all(every_step(part.cost) for part in own):
-                yield _draft(context, place, nodes, own, partial(as_buffer, context, graph, place, nodes))
-
-
-def _filled(context: Context, each: Chosen, own: list[Part]) -> Draft:
-    spent = sum(part.step_ms for part in own)
-    return context.draft(
-        each.place,
-        "`torch.where` takes a number as it is. Here a tensor is filled with it first: {calls} operators, "
-        "which take {spent} ({share}).",
-        {
-            "calls": count("operators that fill tensors", len(each.nodes), "per step"),
-            **context.spent("filling tensors", spent),
-        },
-        cost_ms=spent,
-        change=Together(tuple(Scale((part.place,), device=part.left, host=part.left) for part in own)),
-        fixes=[lambda: each.fix],
-    )
+                said = _AGAIN, "operators on constants", "computing constants"
+                fix = partial(as_buffer, context, graph, place, nodes)
+                yield _draft(context, place, said, nodes, own, fix)
 
 
 def _by_function(graph: Graph) -> dict[tuple[str, str], list[Node]]:
@@ -325,20 +321,20 @@ def _by_function(graph: Graph) -> dict[tuple[str, str], list[Node]]:
 
 
 def _draft(
-    context: Context, place: tuple[str, int], nodes: list[Node], own: list[Part], fix: Callable[[], Fix]
+    context: Context,
+    place: tuple[str, int],
+    said: tuple[str, str, str],
+    nodes: list[Node],
+    own: list[Part],
+    fix: Callable[[], Fix] | Fix,
 ) -> Draft:
-    spent = sum(part.step_ms for part in own)
-    hottest = max(own, key=lambda part: part.step_ms)
+    """``said``: the message, and what its numbers are called."""
+    spent, (message, operators, work) = sum(part.step_ms for part in own), said
     return context.draft(
         place,
-        "The same tensor is computed again in each step, although nothing that it depends on changes: "
-        "{calls} "
-        "operators, which take {spent} ({share}).",
-        {
-            "calls": count("operators on constants", len(nodes), "per step"),
-            **context.spent("computing constants", spent),
-        },
-        cause=hottest.place,
+        message,
+        {"calls": count(operators, len(nodes), "per step"), **context.spent(work, spent)},
+        cause=max(own, key=lambda part: part.step_ms).place,
         cost_ms=spent,
         change=Together(tuple(Scale((part.place,), device=part.left, host=part.left) for part in own)),
         fixes=[fix],

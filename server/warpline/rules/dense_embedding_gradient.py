@@ -143,7 +143,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.embeddings import MOST_READ, Table, share_of, tables
 from warpline.rulekit.graph import graph_around
-from warpline.rulekit.holders import argument, display_of, holder, lacking
+from warpline.rulekit.holders import argument, holder, lacking, made_with
 from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.message import message, ms
 from warpline.rulekit.optimizer_step import making_call
@@ -430,8 +430,6 @@ def _in_call(context: Context, table: Table) -> Fix:
 def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call]) -> Fix:
     """``sparse`` as one more entry, where only embeddings are made of the mapping."""
     where, display = mapping
-    for site in context.sites("module"):
-        made = [display_of(context, site, one.name) for one in site.arguments if one.passed]
-        if facts_of(Module, site).type not in _MODULES and any(one and one[1] is display for one in made):
-            raise Refused("other modules take the same settings: pass `sparse=True` to this embedding alone")
+    if any(facts_of(Module, one).type not in _MODULES for one in made_with(context, "module", display)):
+        raise Refused("other modules take the same settings: pass `sparse=True` to this embedding alone")
     return Edits(where).set_entry(display, "sparse", "True").fix("Use sparse gradients", "unsafe")

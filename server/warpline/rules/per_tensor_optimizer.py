@@ -283,7 +283,7 @@ from warpline.model.report import Evidence, Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.filled import maker_of
 from warpline.rulekit.frameworks import clipped_in_half
-from warpline.rulekit.holders import argument, by_hand, display_of, literal_at
+from warpline.rulekit.holders import argument, by_hand, literal_at, made_with
 from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.optimizer_groups import same_settings_together
 from warpline.rulekit.optimizer_step import (
@@ -546,10 +546,9 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
 def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call], kind: str) -> Fix:
     """``fused`` as one more entry, where all optimizers that are made of the mapping have such a form."""
     where, display = mapping
-    for site in context.sites("optimizer"):
+    for site in made_with(context, "optimizer", display):
         other = (facts_of(Optimizer, site).type or "").rpartition(".")[2]
-        made = [display_of(context, site, one.name) for one in site.arguments if one.passed]
-        if other not in _FUSED and any(one is not None and one[1] is display for one in made):
+        if other not in _FUSED:
             raise Refused(f"{other} takes the same settings, and has no `fused`: pass it to {kind} alone")
     return Edits(where).set_entry(display, "fused", "True").fix(f"Use the fused {kind}", "unsafe")
 

@@ -15,7 +15,7 @@ import libcst as cst
 
 from warpline.rulekit.terms.evaluate import BINARY, Evaluator, descend, module_members
 from warpline.rulekit.terms.term import Term
-from warpline.syntax.source import Source, Statement, children
+from warpline.syntax.source import Source, Statement, called_name, children, only_target, receiver
 
 _AUGMENTED: dict[Any, Any] = {
     cst.AddAssign: cst.Add, cst.SubtractAssign: cst.Subtract, cst.MultiplyAssign: cst.Multiply,
@@ -111,28 +111,19 @@ class _Walker:
                 self.compound(statement)
 
     def small(self, statement: Statement, node: cst.BaseSmallStatement) -> None:
-        if (
-            isinstance(node, cst.Assign)
-            and len(node.targets) == 1
-            and isinstance(node.targets[0].target, cst.Name)
-        ):
-            self.assign(statement, node.targets[0].target.value, node.value)
+        target, changed = only_target(node), self.changed_in_place(node)
+        if isinstance(node, cst.Assign) and isinstance(target, cst.Name):
+            self.assign(statement, target.value, node.value)
         elif isinstance(node, cst.AnnAssign) and isinstance(node.target, cst.Name) and node.value is not None:
             self.assign(statement, node.target.value, node.value)
-        elif (
-            isinstance(node, cst.Assign)
-            and len(node.targets) == 1
-            and isinstance(node.targets[0].target, cst.Tuple)
-        ):
-            self.unpack(node.targets[0].target, node.value)
+        elif isinstance(node, cst.Assign) and isinstance(target, cst.Tuple):
+            self.unpack(target, node.value)
         elif isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
             self.augment(statement, node.target, node)
         elif isinstance(node, cst.Return) and node.value is not None:
             self.record(statement, None, node.value)
-        elif isinstance(node, cst.Expr) and self.changes_in_place(node.value):
-            assert isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute)
-            assert isinstance(node.value.func.value, cst.Name)
-            self.assign(statement, node.value.func.value.value, node.value)
+        elif isinstance(node, cst.Expr) and changed:
+            self.assign(statement, changed, node.value)
         elif isinstance(node, (cst.Global, cst.Nonlocal)):
             self.flow.captured |= {item.name.value for item in node.names}
         else:
@@ -179,16 +170,13 @@ class _Walker:
                 size = self.evaluator.made.make("size", whole.args[0], value=index - len(target.elements))
                 self.evaluator.env[name] = size
 
-    def changes_in_place(self, node: cst.BaseExpression) -> bool:
-        """``x.mul_(2)`` on a line of its own."""
-        return (
-            isinstance(node, cst.Call)
-            and isinstance(node.func, cst.Attribute)
-            and isinstance(node.func.value, cst.Name)
-            and node.func.value.value in self.evaluator.env
-            and node.func.attr.value.endswith("_")
-            and not node.func.attr.value.endswith("__")
-        )
+    def changed_in_place(self, node: cst.BaseSmallStatement) -> str:
+        """``x`` of ``x.mul_(2)`` on a line of its own; else ""."""
+        call = node.value if isinstance(node, cst.Expr) else None
+        held, name = receiver(call), called_name(call) if isinstance(call, cst.Call) else ""
+        known = isinstance(held, cst.Name) and held.value in self.evaluator.env
+        in_place = known and name.endswith("_") and not name.endswith("__")
+        return held.value if in_place and isinstance(held, cst.Name) else ""
 
     def compound(self, node: cst.BaseCompoundStatement) -> None:
         if isinstance(node, cst.If):
