@@ -55,7 +55,8 @@ def double_setting(context: Context, source: Source) -> tuple[DoubleSetting | No
     others: list[cst.Call] = []
     for call, node in _types(source):
         one = _followed(context, source, node)
-        tensors = [call] if _of_torch(source, call) else _made_of(source, call)
+        of_torch = source.name(call.func).startswith("torch.") or is_method(call, "to", "type")
+        tensors = [call] if of_torch else _made_of(source, call)
         if one is None or not tensors:
             continue
         double = _type(one.source, one.node) in _WORDS
@@ -79,10 +80,6 @@ def _types(source: Source) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
             given = call.args[0] if call.args and call.args[0].keyword is None else None
         if given is not None and not _type(source, given.value):
             yield call, given.value
-
-
-def _of_torch(source: Source, call: cst.Call) -> bool:
-    return source.name(call.func).startswith("torch.") or is_method(call, "to", "type")
 
 
 def _made_of(source: Source, cast: cst.Call) -> list[cst.Call]:

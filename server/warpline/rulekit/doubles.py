@@ -82,8 +82,8 @@ def _to_torch(source: Source, arg: cst.Arg) -> bool:
     return isinstance(call, cst.Call) and source.name(call.func).startswith("torch.")
 
 
-def _is_double(call: cst.Call) -> bool:
-    return is_method(call, "double") and not call.args
+def _is_double(node: cst.CSTNode) -> bool:
+    return is_method(node, "double") and not node.args
 
 
 def _from_numpy(source: Source) -> list[cst.BaseExpression]:
@@ -224,39 +224,31 @@ def in_float32(source: Source | None, nodes: list[cst.BaseExpression], setting: 
     edits = setting if setting is not None and setting.source is source else Edits(source)
     for node in nodes:
         if source.is_named(node, *MAKERS):
-            maker = edits.add_import(_taking_a_type(source, node), "import torch")
-            edits.replace(
-                node, f"lambda array: {maker}(array, dtype={_type_of(source, edits, node, 'array')})"
-            )
+            name = "torch.as_tensor" if source.is_named(node, "torch.from_numpy") else source.name(node)
+            maker, dtype = edits.add_import(name, "import torch"), _type_of(source, edits, node, "array")
+            edits.replace(node, f"lambda array: {maker}(array, dtype={dtype})")
         elif isinstance(node, cst.Attribute):
             edits.replace(node.attr, "float32")
         elif isinstance(node, cst.Name):
             edits.replace(node, edits.add_import("torch.float32", "import torch"))
-        elif isinstance(node, cst.Call) and _is_double(node) and isinstance(node.func, cst.Attribute):
-            edits.replace(node.func.attr, "float")
-        elif isinstance(node, cst.Call) and _is_plain_view(source, node):
-            edits.replace(node, f"{source.code(node)}.float()")
+        elif _is_double(node) and isinstance(node, cst.Call):
+            edits.replace(cst.ensure_type(node.func, cst.Attribute).attr, "float")
         elif isinstance(node, cst.Call):
+            view = source.is_named(node.func, "torch.from_numpy")
             array = source.code(_whole(node.args[0].value))
-            if source.is_named(node.func, "torch.from_numpy"):
+            if view and not _has_others(source, node):  # only of float64
+                edits.replace(node, f"{source.code(node)}.float()")
+                continue
+            if view:
                 edits.replace(node.func, edits.add_import("torch.as_tensor", "import torch"))
             edits.set_argument(node, "dtype", _type_of(source, edits, node, array))
     return edits.fix("Compute in float32", "unsafe", setting or edits)
-
-
-def _is_plain_view(source: Source, call: cst.Call) -> bool:
-    """Whether ``from_numpy`` makes tensors of float64 only."""
-    return source.is_named(call.func, "torch.from_numpy") and not _has_others(source, call)
 
 
 def _has_others(source: Source, call: cst.Call) -> bool:
     """Whether some of the arrays have other numbers than those of float64, such as labels."""
     _, arrays = _made_by(source, call)
     return any(_is_other_made(source, one) for one in arrays or ())
-
-
-def _taking_a_type(source: Source, maker: cst.BaseExpression) -> str:
-    return "torch.as_tensor" if source.is_named(maker, "torch.from_numpy") else source.name(maker)
 
 
 def _type_of(source: Source, edits: Edits, node: cst.BaseExpression, array: str) -> str:

@@ -378,7 +378,8 @@ class _Making:
         """The object is made by a parser: from the command line its default is set, a dict gets an entry."""
         source, call, method = self.source, self.call, called_name(self.call)
         if method == "parse_dict" and call.args:
-            found = origin(self.context, source, call.args[0].value, ends=_is_dict)
+            given = call.args[0].value
+            found = origin(self.context, source, given, ends=lambda _, node: isinstance(node, cst.Dict))
             if isinstance(found.node, cst.Dict):
                 self.changes.of(found.source).set_entry(found.node, name, code)
                 return
@@ -438,10 +439,6 @@ class _Making:
             if written in source.text:
                 raise Refused("the script already does this")
             edits.insert_after(statement, written)
-
-
-def _is_dict(source: Source, node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Dict)
 
 
 def _not_passed(context: Context, is_it: Callable[[str], bool]) -> None:

@@ -41,7 +41,7 @@ def _made_of(source: Source, call: cst.Call) -> set[_Known]:
     ]
     while waiting:
         node, scope = waiting.pop()
-        for name in _variables(source, node):
+        for name in {one.value for one in source.nodes(cst.Name, within=node) if source.is_value(one)}:
             where = scope
             assigned = _assigned(source, name, scope)
             if not assigned and scope is not None and name not in _parameters(source, scope):
@@ -51,10 +51,6 @@ def _made_of(source: Source, call: cst.Call) -> set[_Known]:
             known.add((name, where))
             waiting += [(value, where) for value in assigned]
     return known
-
-
-def _variables(source: Source, node: cst.CSTNode) -> set[str]:
-    return {one.value for one in source.nodes(cst.Name, within=node) if source.is_value(one)}
 
 
 def _assigned(source: Source, name: str, scope: cst.FunctionDef | None) -> list[cst.BaseExpression]:

@@ -13,7 +13,6 @@ from functools import cached_property
 
 import libcst as cst
 
-from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.reached import Reached
 from warpline.rulekit.terms.evaluate import descend
@@ -118,13 +117,12 @@ class TrainingStep:
             found.append((self.source.block(statement), statement))
             body = self.source.parent(statement)
             outer = self.source.parent(body) if body is not None else None
-            while isinstance(outer, cst.Else) or (isinstance(outer, cst.If) and self._is_elif(outer)):
+            while isinstance(outer, cst.Else) or (
+                isinstance(outer, cst.If) and isinstance(self.source.parent(outer), cst.If)  # an `elif`
+            ):
                 outer = self.source.parent(outer)
             statement = outer if isinstance(outer, (cst.With, cst.If)) else None
         return found
-
-    def _is_elif(self, node: cst.If) -> bool:
-        return isinstance(self.source.parent(node), cst.If)
 
     def _computing(self, before: list[Statement], loss: cst.BaseExpression) -> list[Statement]:
         needed = {name.value for name in descend(loss, cst.Name)}
@@ -166,19 +164,14 @@ def training_steps(context: Context) -> list[TrainingStep]:
         [context.profile.manifest.script, *(cost.file for cost in context.profile.lines)]
     ):
         source = context.source(file)
-        graph = frozenset(
-            cost.line for cost in context.profile.lines if cost.file == file and _has_nodes(cost)
-        )
+        own = (cost for cost in context.profile.lines if cost.file == file)
+        graph = frozenset(cost.line for cost in own if max(cost.nodes, cost.total_nodes) > 0)
         for call in source.nodes(cst.Call):
             if is_method(call, *_BACKWARD):
                 found.append(TrainingStep(source, call, context.reached, graph))
         returned += [TrainingStep(source, one, context.reached, graph) for one in _handed_back(source)]
     found.sort(key=lambda step: (not step.ran(step.backward), -_spent(context, step)))
     return [*found, *(step for step in returned if step.ran(step.backward))]
-
-
-def _has_nodes(cost: LineCost) -> bool:
-    return max(cost.nodes, cost.total_nodes) > 0
 
 
 def _handed_back(source: Source) -> Iterator[cst.Return]:

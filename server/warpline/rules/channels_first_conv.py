@@ -269,21 +269,15 @@ def _change(context: Context, spent: Spent, turned: bool, slower: float) -> Chan
 
 def _channels_first_ms(cost: LineCost) -> float:
     known = {kernel.tensor_cores for kernel in cost.kernels if not turns_layout(kernel.name)}
-    on_tensor_cores = True in known
     # By what goes in: a gradient in another layout comes of what follows the convolution.
-    first = any(
-        _is_channels_first(op, on_tensor_cores) for op in convolutions(cost) if op.phase != "backward"
-    )
+    given = [op for op in convolutions(cost) if op.phase != "backward" and _lies_channels_first(op)]
+    first = any(op.dtypes[0] in HALF or True in known for op in given)
     return convolution_ms(cost) if first else 0.0
 
 
 def _any_channels_first_ms(cost: LineCost) -> float:
     first = any(_lies_channels_first(op) for op in convolutions(cost) if op.phase != "backward")
     return convolution_ms(cost) if first else 0.0
-
-
-def _is_channels_first(op: Op, on_tensor_cores: bool) -> bool:
-    return _lies_channels_first(op) and (op.dtypes[0] in HALF or on_tensor_cores)
 
 
 def _lies_channels_first(op: Op) -> bool:

@@ -220,7 +220,8 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
     optimizer = facts_of(Optimizer, site)
     kind = (optimizer.type or "").rpartition(".")[2]
     elements = optimizer.elements or 0
-    if not _holds(optimizer, table) or not elements:
+    held = any(tuple(shape[1:]) == table.shape for shape in optimizer.shapes or ())
+    if not held or not elements:
         return
     if kind in _SAME_RESULT and _changes_all(context, site, optimizer, table):
         return
@@ -280,7 +281,8 @@ def _changes_all(context: Context, site: Site, optimizer: Optimizer, table: Tabl
     """Whether an update changes rows that no gradient reaches: by the settings of the groups that have a
     parameter of the table's size, where they were recorded."""
     if optimizer.settings is None or _ADDED.search("\n".join(context.profile.sources.values())):
-        return _grouped(context) or any(_setting(site, name) not in _NONE[name] for name in _NONE)
+        grouped = any(_GROUPS.search(text) for text in context.profile.sources.values())
+        return grouped or any(_setting(site, name) not in _NONE[name] for name in _NONE)
     own = [
         group
         for group in optimizer.settings
@@ -289,17 +291,9 @@ def _changes_all(context: Context, site: Site, optimizer: Optimizer, table: Tabl
     return not own or any(group.get(name) not in (*_NONE[name], None) for group in own for name in _NONE)
 
 
-def _grouped(context: Context) -> bool:
-    return any(_GROUPS.search(text) for text in context.profile.sources.values())
-
-
 def _setting(site: Site, name: str) -> Any:
     found = argument(site, name)
     return found.value if found is not None else None
-
-
-def _holds(optimizer: Optimizer, table: Table) -> bool:
-    return any(tuple(shape[1:]) == table.shape for shape in optimizer.shapes or ())
 
 
 def _updating(cost: LineCost, table: Table, of_table: float) -> float:

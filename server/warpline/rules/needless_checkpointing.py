@@ -518,17 +518,14 @@ def _sequence(source: Source, call: cst.Call, by_hand: str) -> Fix:
     if owner is None or not value or any(arg.star for arg in call.args):
         raise Refused(by_hand)
     made = module_members(owner).get(blocks.removeprefix("self."))
-    if blocks in ("self", "list(self)", "[*self]") and _inherits(source, owner):
+    inherited = [source.name(one.value) for one in owner.bases] == [_SEQUENTIAL]
+    if blocks in ("self", "list(self)", "[*self]") and inherited:
         called = "super().forward"
     elif made is not None and blocks.startswith("self.") and source.name(made.func) == _SEQUENTIAL:
         called = blocks
     else:
         raise Refused(by_hand)
     return Edits(source).replace(call, f"{called}({value})").fix("Keep the activations", "unsafe")
-
-
-def _inherits(source: Source, owner: cst.ClassDef) -> bool:
-    return len(owner.bases) == 1 and source.name(owner.bases[0].value) == _SEQUENTIAL
 
 
 def _is_own(arg: cst.Arg) -> bool:

@@ -207,8 +207,9 @@ def _fix(context: Context, site: Site, step: TrainingStep) -> Fix:
     if not name:
         raise Refused("the name of the wrapped model was not found")
     index = next(i for i, entry in enumerate(block) if source.inside(step.backward, entry))
-    decision = next((entry for entry in block[index + 1 :] if _steps(source, entry)), None)
-    if isinstance(decision, cst.If) and decision.orelse is None:
+    conditions = (entry for entry in block[index + 1 :] if isinstance(entry, cst.If))
+    decision = next((entry for entry in conditions if _calls_step(source, entry)), None)
+    if decision is not None and decision.orelse is None:
         last, named = source.code(decision.test), source.nodes(cst.Name, within=decision.test)
     else:
         last, named = _last_round(source, step)
@@ -258,10 +259,6 @@ def _last_round(source: Source, step: TrainingStep) -> tuple[str, list[cst.Name]
     known = source.literal(number)
     end = str(known - 1) if isinstance(known, int) else f"{source.code(number)} - 1"
     return f"{loop.target.value} == {end}", [loop.target, *source.nodes(cst.Name, within=number)]
-
-
-def _steps(source: Source, entry: cst.CSTNode) -> bool:
-    return isinstance(entry, cst.If) and _calls_step(source, entry)
 
 
 def _calls_step(source: Source, entry: cst.CSTNode) -> bool:

@@ -203,7 +203,7 @@ from warpline.rulekit.made_here import check_arguments, made_here, of_device
 from warpline.rulekit.origins import argument_origin
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.terms import names_in
-from warpline.syntax.source import Source, only_target, receiver
+from warpline.syntax.source import Source, is_method, only_target, receiver
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, facts_of
 
@@ -217,6 +217,9 @@ FILLS = (
     "permutation", "choice", "rand", "randn", "randint", "random_sample", "zeros", "ones", "full", "arange",
     "linspace", "eye", "tri", "tril", "triu", "indices", "meshgrid", "logspace",
 )  # fmt: skip
+
+
+_BY_HAND = "says where it is created: name the device there that it is moved to"
 
 
 class TensorMadeOnHost(Rule):
@@ -253,7 +256,7 @@ class TensorMadeOnHost(Rule):
                 cause=own.hottest.place,
                 cost_ms=spent,
                 change=Together(made_on_device(own)),
-                fixes=[partial(_fix, context, site) if named is None else _by_hand(named)],
+                fixes=[partial(_fix, context, site) if named is None else f"{named.words} {_BY_HAND}"],
             )
 
 
@@ -277,10 +280,6 @@ def _made(source: Source, site: Site) -> list[cst.Call]:
     ]
 
 
-def _by_hand(named: Origin) -> str:
-    return f"{named.words} says where it is created: name the device there that it is moved to"
-
-
 def _makers(context: Context, site: Site) -> list[tuple[str, int]]:
     """Lines of the same function that fill, with NumPy, what the site makes a tensor of."""
     source = context.source(site.file)
@@ -300,13 +299,9 @@ def _makers(context: Context, site: Site) -> list[tuple[str, int]]:
 def _fills(source: Source, node: cst.CSTNode) -> bool:
     """Whether an array is made there of nothing but a size: no data that the script has."""
     return any(
-        isinstance(call.func, cst.Attribute) and call.func.attr.value in FILLS and not _of_torch(source, call)
+        is_method(call, *FILLS) and not source.name(call.func).startswith("torch.")
         for call in source.nodes(cst.Call, within=node)
     )
-
-
-def _of_torch(source: Source, call: cst.Call) -> bool:
-    return source.name(call.func).startswith("torch.")
 
 
 def _fix(context: Context, site: Site) -> Fix:

@@ -186,7 +186,8 @@ class _Walker:
                 self.read(item.item)
             before = dict(self.evaluator.env)
             self.suite(node.body)
-            if any(self._records(item.item) for item in node.items):
+            managers = (item.item.func for item in node.items if isinstance(item.item, cst.Call))
+            if any(self.flow.source.is_named(manager, *_GRADIENTS) for manager in managers):
                 for name, term in list(self.evaluator.env.items()):
                     if before.get(name) is not term:  # it has no gradient, and the same with one is another
                         self.evaluator.bind_fresh(name)
@@ -204,10 +205,6 @@ class _Walker:
                 elif isinstance(child, (cst.Else, cst.Finally, cst.ExceptHandler, cst.ExceptStarHandler)):
                     self.suite(child.body)
             self.forget(node)
-
-    def _records(self, manager: cst.BaseExpression) -> bool:
-        """Whether it is a context manager that decides about gradients."""
-        return isinstance(manager, cst.Call) and self.flow.source.is_named(manager.func, *_GRADIENTS)
 
     def branch(self, node: cst.If) -> None:
         test = self.read(node.test)
