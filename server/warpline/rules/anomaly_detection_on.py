@@ -76,7 +76,7 @@ import libcst as cst
 
 from warpline.model.change import NoAnomalyDetection
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule
 from warpline.rulekit.message import ms, percent
 from warpline.rulekit.origins import argument_origin
 from warpline.syntax.source import Source
@@ -97,6 +97,8 @@ class AnomalyDetectionOn(Rule):
             return
         hottest = max(costs, key=lambda cost: cost.check_ms + cost.traceback_ms)
         found = _switch(context)
+        value = argument_origin(context, *found, "mode", 0) if found is not None else None
+        called = found[0].place(found[1]) if found is not None else hottest.place
         said = "Anomaly detection is on: it takes {share} of each step, {checks} to check gradients for NaN"
         evidence = {
             "share": percent("anomaly detection", context.share(checks + stored)),
@@ -108,13 +110,13 @@ class AnomalyDetectionOn(Rule):
             said += " and {stored} to store a Python traceback for each operation."
             evidence["stored"] = ms("tracebacks", stored)
         yield context.draft(
-            _site(context, found) or hottest.place,
+            value.place if value is not None and value.editable else called,
             said,
             evidence,
             cause=hottest.place,
             cost_ms=checks + stored,
             change=NoAnomalyDetection(tuple(cost.place for cost in costs)),
-            fixes=[partial(_fix, context, found)],
+            fixes=[partial(_fix, found, value)],
         )
 
 
@@ -129,16 +131,7 @@ def _switch(context: Context) -> tuple[Source, cst.Call] | None:
     return None
 
 
-def _site(context: Context, found: tuple[Source, cst.Call] | None) -> tuple[str, int] | None:
-    """Where to change it: where the value stands that the call is given, else the call."""
-    if found is None:
-        return None
-    source, call = found
-    value = argument_origin(context, source, call, "mode", 0)
-    return value.place if value is not None and value.editable else source.place(call)
-
-
-def _fix(context: Context, found: tuple[Source, cst.Call] | None) -> Fix:
+def _fix(found: tuple[Source, cst.Call] | None, value: Origin | None) -> Fix:
     if found is None:
         raise Refused("the call that turns it on was not found in your files")
     source, call = found
@@ -148,7 +141,6 @@ def _fix(context: Context, found: tuple[Source, cst.Call] | None) -> Fix:
         edits.replace(call, "torch.autograd.set_detect_anomaly(False)")
         edits.add_import("torch.autograd", "import torch")
         return edits.fix(title, "safe")
-    value = argument_origin(context, source, call, "mode", 0)
     if value is None:
         raise Refused("the call's argument was not understood")
     if not value.editable:

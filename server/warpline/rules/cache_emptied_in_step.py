@@ -56,10 +56,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import libcst as cst
+
 from warpline.model.change import Scale
-from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Rule
+from warpline.rulekit import Context, Draft, Edits, Rule, Source
 
 
 class CacheEmptiedInStep(Rule):
@@ -73,7 +74,9 @@ class CacheEmptiedInStep(Rule):
             spent = max(cost.step_ms, cost.idle_ms)
             if not context.matters(spent):
                 continue
-            if context.source(cost.file).call(cost.line, "empty_cache") is None:
+            source = context.source(cost.file)
+            call = source.call(cost.line, "empty_cache")
+            if call is None:
                 continue
             yield context.draft(
                 cost.place,
@@ -82,11 +85,9 @@ class CacheEmptiedInStep(Rule):
                 context.spent("time at the line", spent),
                 cost_ms=spent,
                 change=Scale((cost.place,), device=1.0, host=0.0),
-                fixes=[partial(_fix, context, cost)],
+                fixes=[partial(_fix, source, call)],
             )
 
 
-def _fix(context: Context, cost: LineCost) -> Fix:
-    source = context.source(cost.file)
-    edits = Edits(source).remove_call(source.call(cost.line, "empty_cache"))
-    return edits.fix("Remove the empty_cache() call", "safe")
+def _fix(source: Source, call: cst.Call) -> Fix:
+    return Edits(source).remove_call(call).fix("Remove the empty_cache() call", "safe")

@@ -294,7 +294,7 @@ knows why the tensors are stored.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import libcst as cst
@@ -302,7 +302,7 @@ import libcst as cst
 from warpline.model.change import Together
 from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost
-from warpline.model.report import Fix
+from warpline.model.report import Evidence, Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.growing import LEAST_LENGTHS, longer_each_step
@@ -356,12 +356,7 @@ class MemoryGrowth(Rule):
         copied = shared[0] if number else parts[0][:2] if len(parts) == 1 else None
         place = copied[0].place(copied[1]) if copied is not None else _keeper(context) or cause
         newest = newest_read(context) if copied is None else None
-        evidence = {
-            "growth": size("memory growth per step", growth),
-            "kept": size(
-                "kept per step, allocated here" if place == cause else "kept per step", line.kept_bytes
-            ),
-        }
+        times: dict[str, Evidence] = {}
         text = "Memory grows by {growth} a step; "
         if number:
             text += (
@@ -369,21 +364,41 @@ class MemoryGrowth(Rule):
                 "its input, and `detach` shares it."
             )
         elif copied is not None:
-            evidence["times"] = count("numbers in all for one kept", parts[0][2])
+            times["times"] = count("numbers in all for one kept", parts[0][2])
             text += "{kept} of it is a tensor {times} times as large as the view of it that is kept here."
         elif place == cause:
             text += "{kept} of it is allocated here and not freed."
         else:
             text += "this keeps what another line allocates, {kept} of it."
-        fixes: list[Callable[[], Fix]] = [partial(_clone, *copied)] if copied is not None else []
+        fixes: list[Callable[[], Fix] | str] = [partial(_clone, *copied)] if copied is not None else []
         if newest is not None and newest.place == place:
             text += f" Nothing reads more of `{newest.keeper}` than its newest entries."
             fixes = [newest.shortened]
-        free = free_bytes(context)
-        if free > 0:
-            evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
-            text += _FULL
-        yield context.draft(place, text, evidence, cause=cause, cost_ms=None, severity="warning", fixes=fixes)
+        yield _growing(context, place, line, growth, text, fixes, times)
+
+
+def _growing(
+    context: Context,
+    place: tuple[str, int],
+    line: LineCost,
+    growth: float,
+    text: str,
+    fixes: Sequence[Callable[[], Fix] | str],
+    more: Mapping[str, Evidence] | None = None,
+) -> Draft:
+    """``place`` keeps what ``line`` allocates."""
+    here = ", allocated here" if place == line.place else ""
+    evidence = {
+        "growth": size("memory growth per step", growth),
+        "kept": size(f"kept per step{here}", line.kept_bytes),
+        **(more or {}),
+    }
+    if (free := free_bytes(context)) > 0:
+        evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
+        text += _FULL
+    return context.draft(
+        place, text, evidence, cause=line.place, cost_ms=None, severity="warning", fixes=fixes
+    )
 
 
 def _whole(line: LineCost) -> str:
@@ -495,27 +510,11 @@ def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Dr
         return
     ((place, keeper),) = found.items()
     fixes = [newest.shortened] if newest is not None and newest.place == place else []
-    evidence = {
-        "growth": size("memory growth per step", growth),
-        "kept": size("kept per step", line.kept_bytes),
-    }
     text = (
         f"Memory grows by {{growth}} a step; `{keeper}` keeps {{kept}} of it, and nothing reads more of it "
         f"than {few}."
     )
-    free = free_bytes(context)
-    if free > 0:
-        evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
-        text += _FULL
-    yield context.draft(
-        place,
-        text,
-        evidence,
-        cause=line.place,
-        cost_ms=None,
-        severity="warning",
-        fixes=[*fixes, "keep only the newest entry"],
-    )
+    yield _growing(context, place, line, growth, text, [*fixes, "keep only the newest entry"])
 
 
 def _cached(context: Context, source: Source, decorator: cst.Decorator, growth: float) -> Draft:

@@ -155,9 +155,8 @@ class Recompilation(Rule):
             site = next(iter(context.sites("compile")), None)
             number = None if _by_size(event) else _NUMBER.match(event.reason)
             held = _set_at(context, event, *number.groups()) if number is not None else None
-            why = (
-                "sizes change" if _by_size(event) else f"`{number[1]}` changes" if number is not None else ""
-            )
+            why = "sizes change" if _by_size(event) else ""
+            why = f"`{number[1]}` changes" if number is not None else why
             yield context.draft(
                 held or (site.place if site is not None else event.place),
                 "This code was recompiled {times} times, which took {total}"
@@ -172,7 +171,7 @@ class Recompilation(Rule):
                 cause=event.place,
                 cost_ms=spent,
                 saving_ms=0.0,
-                fixes=[partial(_fix, context, site, event)],
+                fixes=[partial(_fix, context, site, _by_size(event), number)],
             )
 
 
@@ -200,14 +199,13 @@ def _set_at(context: Context, event: CompileEvent, guarded: str, name: str) -> t
     return source.place(given[0]) if given else None
 
 
-def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
-    number = _NUMBER.match(event.reason)
-    if not _by_size(event) and number is not None:
+def _fix(context: Context, site: Site | None, by_size: bool, number: re.Match[str] | None) -> Fix:
+    if number is not None:
         raise Refused(
             f"the code is compiled again for each value of `{number[1]}`: keep it in a buffer, or compute "
             "what depends on it outside the compiled code"
         )
-    if not _by_size(event):
+    if not by_size:
         raise Refused("the failed guard is not about a size; Dynamo's log names it (TORCH_LOGS=recompiles)")
     if site is None:
         raise Refused("the call of torch.compile was not found")

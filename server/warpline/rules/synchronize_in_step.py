@@ -107,7 +107,6 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import RemoveSyncs
-from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, ms, percent
 from warpline.rulekit.copies import copied_to_host_unwaited, own_pinned_memory
@@ -152,7 +151,7 @@ class SynchronizeInStep(Rule):
                 cost_ms=wait.most_ms,
                 saving_ms=wait.lost_ms,
                 change=RemoveSyncs((place,)),
-                fixes=[_GUARDS if guards else partial(_fix, context, cost)],
+                fixes=[_GUARDS if guards else partial(_fix, source, call)],
                 unseen=wait.most_ms > cost.sync_ms,
             )
 
@@ -165,11 +164,9 @@ def _of_device(source: Source, call: cst.Call) -> bool:
     return source.name(call.func).startswith("torch.")
 
 
-def _fix(context: Context, cost: LineCost) -> Fix:
-    source = context.source(cost.file)
-    call = source.call(cost.line, "synchronize")
+def _fix(source: Source, call: cst.Call) -> Fix:
     edits = Edits(source).remove_call(call)
     # Unsafe beside a clock: what the script prints as its time would be another one.
-    around = source.scope(call) if call is not None else source.module
-    clocks = any(source.is_named(call.func, *CLOCKS) for call in source.nodes(cst.Call, within=around))
+    around = source.nodes(cst.Call, within=source.scope(call))
+    clocks = any(source.is_named(one.func, *CLOCKS) for one in around)
     return edits.fix("Do not synchronize in each step", "unsafe" if clocks else "safe")

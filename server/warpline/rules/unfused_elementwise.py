@@ -205,8 +205,6 @@ from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.own_launches import model_uncompilable, uncompilable
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.terms import Term, formulas, function_at
-from warpline.rulekit.training import TrainingStep
-from warpline.syntax.source import Statement
 from warpline.wire.probing import COMPILED
 
 _WORTH_COMPILING = 5.0  # percent of the step: what saves less is a hint
@@ -280,7 +278,7 @@ class UnfusedElementwise(Rule):
                     ("", str(max(1, round(calls_of(context, source, function))))),
                 ),
                 tried=True,
-                fixes=[partial(_fix, context, source, function, _broken(context, source, function, costs))],
+                fixes=[_broken(context, source, function, costs) or partial(_fix, context, source, function)],
             )
 
     def _of_kernels(self, context: Context) -> Iterator[Draft]:
@@ -339,7 +337,11 @@ class UnfusedElementwise(Rule):
             saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels)) if broken is None else 0.0
             name = f"`{function.name.value}`" if step is None else "The model"
             yield context.draft(
-                source.place(function) if step is None else _model_place(step, nothing),
+                source.place(function)
+                if step is None
+                else step.source.place(nothing)
+                if nothing is not None
+                else model_place(step),
                 f"{name}{' and what it calls run' if len(kernels) > own else ' runs'} {{calls}} "
                 "elementwise and reduction kernels, which take {spent} ({share}). torch.compile "
                 "would fuse them into a few."
@@ -359,9 +361,8 @@ class UnfusedElementwise(Rule):
                 change=change,
                 # A function that runs the backward pass as well is not compiled whole.
                 fixes=[
-                    partial(_fix, context, source, function, broken)
-                    if step is None
-                    else partial(_fix_model, step, broken)
+                    broken
+                    or (partial(compile_model, step) if step else partial(_fix, context, source, function))
                 ],
             )
 
@@ -409,12 +410,6 @@ def _compiled(runs: Sequence[Run], calls: float) -> Change:
     return Together((*(run.change for run in runs), CompiledCalls(places, calls)))
 
 
-def _model_place(step: TrainingStep, compiled: Statement | None) -> tuple[str, int]:
-    if compiled is not None:
-        return step.source.place(compiled)
-    return model_place(step)
-
-
 def _known(term: Term) -> object | None:
     """A formula that another rule reports."""
     return norm(term) or attention(term) or activation(term) or loss(term)
@@ -460,12 +455,6 @@ def _broken(
     return uncompilable(context, inside)
 
 
-def _fix_model(step: TrainingStep, broken: str | None) -> Fix:
-    if broken is not None:
-        raise Refused(broken)
-    return compile_model(step)
-
-
 def _passes_on(source: Source, decorator: cst.Decorator) -> bool:
     """Whether a decorator only calls what it is given, be it compiled: it sets a mode for the call, or says
     how the class holds the function."""
@@ -475,9 +464,7 @@ def _passes_on(source: Source, decorator: cst.Decorator) -> bool:
     return source.name(made) in _HOLDS | _MODES
 
 
-def _fix(context: Context, source: Source, function: cst.FunctionDef, broken: str | None) -> Fix:
-    if broken is not None:
-        raise Refused(broken)
+def _fix(context: Context, source: Source, function: cst.FunctionDef) -> Fix:
     around = [source.code(one.decorator) for one in function.decorators if not _passes_on(source, one)]
     if around:
         raise Refused(f"`@{around[0]}` may need the function as it is: compile what the function computes")

@@ -303,14 +303,9 @@ def _unset(source: Source, call: cst.Call, listed: cst.ListComp) -> str:
     by_hand = "set each `.grad` to None instead"
     loop, taken = listed.for_in, cst.ensure_type(listed.elt, cst.Attribute).value
     statement = source.statement(call)
-    if (
-        not isinstance(loop.target, cst.Name)
-        or not isinstance(taken, cst.Name)
-        or loop.inner_for_in is not None
-    ):
-        raise Refused(by_hand)
-    name = loop.target.value
-    if taken.value != name or statement is None or source.code(statement).strip() != source.code(call):
+    name = loop.target.value if isinstance(loop.target, cst.Name) and loop.inner_for_in is None else ""
+    alone = statement is not None and source.code(statement).strip() == source.code(call)
+    if not name or source.code(taken) != name or not alone:
         raise Refused(by_hand)
     if any(source.code(one.test) != f"{name}.grad is not None" for one in loop.ifs):
         raise Refused(by_hand)
