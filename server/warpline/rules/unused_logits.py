@@ -112,8 +112,7 @@ from functools import partial
 
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.before_call import selected_before
-from warpline.rulekit.before_layer import BY_HAND
+from warpline.rulekit.before_layer import BY_HAND, selected_before
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.matched import FileLine

@@ -9,7 +9,7 @@ import pytest
 from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
 from warpline.rulekit.graph.unheld import Unheld
-from warpline.rulekit.unheld import unheld_at
+from warpline.rulekit.unheld_drafts import unheld_at
 from warpline.rules.wasted_gradient import WastedGradient
 from warpline.text.edits import apply
 from warpline.wire.dataflow import Dataflow
