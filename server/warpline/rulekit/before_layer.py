@@ -166,11 +166,11 @@ def chain_of(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, 
             node = found = above
             rank = left
             continue
-        if isinstance(above, cst.Arg):  # `torch.gather(base, 1, where)`
-            call = source.parent(above)
-            chosen = isinstance(call, cst.Call) and call.args[0] is above and called_name(call) in _CHOOSE
-            if isinstance(call, cst.Call) and chosen and source.name(call.func).startswith("torch."):
-                found = call if _is_choice(source, call, base, 1, rank) else found
+        if (taking := source.taking(node)) is not None:  # `torch.gather(base, 1, where)`
+            chosen = taking.args[0] is above and source.name(taking.func) in (
+                f"torch.{one}" for one in _CHOOSE
+            )
+            found = taking if chosen and _is_choice(source, taking, base, 1, rank) else found
             break
         call = source.parent(above) if isinstance(above, cst.Attribute) and above.value is node else None
         if not isinstance(call, cst.Call):

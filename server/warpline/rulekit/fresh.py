@@ -176,8 +176,8 @@ def _escapes(source: Source, use: cst.Name, made: cst.Name, node: cst.Name) -> b
     above = source.parent(use)
     if isinstance(above, (cst.Assign, cst.Element, cst.DictElement, cst.StarredElement)) and use is not node:
         return True
-    call = source.parent(above) if isinstance(above, cst.Arg) else None
-    if isinstance(call, cst.Call) and called_name(call) in ("append", "put", "setattr") and use is not node:
+    call = source.taking(use)
+    if call is not None and called_name(call) in ("append", "put", "setattr") and use is not node:
         return True
     return source.line(use) > source.line(node) and changes(source, use)
 

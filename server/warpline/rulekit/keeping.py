@@ -88,9 +88,8 @@ def _gathered(
     if not isinstance(value, cst.BaseExpression) or function is None:
         return []
     for other, call in context.calls(function.name.value):
-        above = other.parent(call)
-        around = other.parent(above) if isinstance(above, cst.Arg) else None
-        if isinstance(around, cst.Call) and other.name(around.func) in ("list", "tuple"):
+        around = other.taking(call)
+        if around is not None and other.name(around.func) in ("list", "tuple"):
             return [("", part) for part in _parts(value)]
     return []
 
@@ -130,9 +129,8 @@ def _reads(source: Source, name: cst.Name) -> bool:
     if isinstance(above, cst.Attribute):  # `kept.append`, `kept.values()`
         looped = _bound_by(source, source.parent(above)) if above.attr.value in ("values", "items") else None
         return above.attr.value not in _KEEPS if looped is None else _is_read(source, *looped)
-    if isinstance(above, cst.Arg):
-        call = source.parent(above)
-        return not (isinstance(call, cst.Call) and source.name(call.func) == "len")
+    if (call := source.taking(node)) is not None:
+        return source.name(call.func) != "len"
     if not isinstance(above, cst.Subscript) or above.value is not node:
         return True
     inner = source.parent(above)

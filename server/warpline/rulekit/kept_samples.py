@@ -131,21 +131,13 @@ def kept_samples(context: Context, site: Site, lines: list[LineCost], wait: floa
 
 def _fix(context: Context, site: Site, loader: Loader) -> Fix:
     source, call = loader_call(context, site)
-    if not source.is_named(call.func, "DataLoader"):
-        raise Refused("the loader is made by a class or function of its own")
-    statement = own_statement(source, call)
-    if statement is None:
-        raise Refused("the loader is not made by a statement of its own, or in a comprehension or lambda")
-    function = source.enclosing(call, cst.FunctionDef)
-    if function is None and source.enclosing(call, cst.ClassDef):
-        raise Refused("the loader is made in the body of a class")
-    if _again(context, source, call, function):
-        raise Refused("the loader is made again and again")
+    statement, given = own_statement(source, call), source.argument(call, "dataset", 0)
+    if statement is None or given is None or not source.is_named(call.func, "DataLoader"):
+        raise Refused("no statement of its own makes the loader of a dataset")
+    if _again(context, source, call):
+        raise Refused("the loader is made again and again, or in the body of a class")
     _check_arguments(site, source, call)
     _check_reads(context, source, call)
-    given = source.argument(call, "dataset", 0)
-    if given is None:
-        raise Refused("the call does not pass the dataset")
     _check_changes(context, source, call, given.value, loader)
     edits = Edits(source)
     data = named(source, edits, call, given.value)
@@ -161,32 +153,26 @@ def _fix(context: Context, site: Site, loader: Loader) -> Fix:
     return edits.fix("Make all samples once", "unsafe")
 
 
-def _again(context: Context, source: Source, call: cst.Call, function: cst.FunctionDef | None) -> bool:
-    """Whether a loop makes the loader, or calls the function that does."""
-    if source.loops(call):
-        return True
-    name = function.name.value if function is not None else ""
-    return any(other.loops(one) for other, one in context.calls(name)) if name else False
+def _again(context: Context, source: Source, call: cst.Call) -> bool:
+    """Whether a loop makes the loader, or calls the function that does, or a class has it."""
+    function = source.enclosing(call, cst.FunctionDef)
+    if source.loops(call) or function is None:
+        return bool(source.loops(call)) or source.enclosing(call, cst.ClassDef) is not None
+    return any(other.loops(one) for other, one in context.calls(function.name.value))
 
 
 def _check_arguments(site: Site, source: Source, call: cst.Call) -> None:
     """Raises Refused where another argument may want the samples, or several dicts are unpacked."""
-    stars = [arg for arg in call.args if arg.star]
-    if len(stars) > 1 or any(arg.star == "*" for arg in stars):
-        raise Refused("the call unpacks several arguments")
-    if source.argument(call, "collate_fn", POSITIONS["collate_fn"]) is not None:
-        raise Refused("the call passes `collate_fn`")
-    if not site.arguments and stars:
+    stars = [arg.star for arg in call.args if arg.star]
+    if stars not in ([], ["**"]) or (stars and not site.arguments):
         raise Refused("what the call unpacks is not known")
-    collate = argument(site, "collate_fn")
-    if collate is not None and collate.passed:
+    collate, written = argument(site, "collate_fn"), POSITIONS["collate_fn"]
+    if source.argument(call, "collate_fn", written) or (collate is not None and collate.passed):
         raise Refused("the call passes `collate_fn`")
     for name in ("sampler", "batch_sampler"):
         passed = argument(site, name)
-        written = source.argument(call, name) is not None
-        if (written and passed is None) or (
-            passed is not None and passed.passed and str(passed.value) not in _SAMPLERS
-        ):
+        unknown = passed is None and source.argument(call, name) is not None
+        if unknown or (passed is not None and passed.passed and str(passed.value) not in _SAMPLERS):
             raise Refused(f"the call passes `{name}`")
 
 
@@ -198,9 +184,12 @@ def _check_reads(context: Context, source: Source, call: cst.Call) -> None:
         for read in other.nodes(cst.Attribute):
             if read.attr.value not in ("dataset", "collate_fn"):
                 continue
-            base, above = other.name(read.value).rpartition(".")[2], other.parent(read)
-            outer = other.parent(above) if isinstance(above, cst.Arg) else None
-            measured = isinstance(outer, cst.Call) and other.is_named(outer.func, "len")
+            base, above, taking = (
+                other.name(read.value).rpartition(".")[2],
+                other.parent(read),
+                other.taking(read),
+            )
+            measured = taking is not None and other.is_named(taking.func, "len")
             own = base in holders or "loader" in base.lower()
             deeper = isinstance(above, (cst.Attribute, cst.Subscript)) and base != "self"
             if not measured and (own or deeper):

@@ -74,9 +74,8 @@ def _is_known(source: Source, name: cst.Name, found: Newest) -> bool:
     if isinstance(above, cst.Attribute):
         call = source.parent(above)
         return above.attr.value == "append" and isinstance(call, cst.Call) and call.func is above
-    if isinstance(above, cst.Arg):  # `list(kept)[-n:]`
-        copied = source.parent(above)
-        if not isinstance(copied, cst.Call) or source.name(copied.func) not in ("list", "tuple"):
+    if (copied := source.taking(node)) is not None:  # `list(kept)[-n:]`
+        if source.name(copied.func) not in ("list", "tuple"):
             return False
         node, above = copied, source.parent(copied)
         number = _from_end(above, "lower") if isinstance(above, cst.Subscript) else None

@@ -302,11 +302,9 @@ def _in_forward(source: Source, call: cst.Call) -> bool:
 
 
 def _goes_into(source: Source, call: cst.Call, norms: set[str]) -> bool:
-    holder = source.parent(call)
-    outer = source.parent(holder) if isinstance(holder, cst.Arg) else None
-    if isinstance(outer, cst.Call):
+    if (outer := source.taking(call)) is not None:
         return source.code(outer.func) in norms
-    statement = source.statement(call)
+    holder, statement = source.parent(call), source.statement(call)
     if not isinstance(holder, cst.Assign) or statement is None:
         return False
     target, block = source.code(holder.targets[0].target), source.block(call)
@@ -331,9 +329,8 @@ def _fix(source: Source, calls: list[cst.Call]) -> Fix:
 
 def _is_used(source: Source, attribute: cst.Attribute) -> bool:
     """Whether something is done with the tensor: a part of it is asked for, or it is initialized."""
-    holder = source.parent(attribute)
-    call = source.parent(holder) if isinstance(holder, cst.Arg) else None
-    inits = isinstance(call, cst.Call) and "init" in source.name(call.func)
+    holder, call = source.parent(attribute), source.taking(attribute)
+    inits = call is not None and "init" in source.name(call.func)
     return inits or (isinstance(holder, cst.Attribute) and holder.value is attribute)
 
 

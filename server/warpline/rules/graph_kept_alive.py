@@ -244,7 +244,7 @@ def _kept_losses(source: Source) -> Iterator[cst.Name]:
             sent_itself = isinstance(parent.target, cst.Name) and parent.target.value in sent
             if isinstance(parent.operator, cst.AddAssign) and not sent_itself:
                 yield node
-        elif isinstance(parent, cst.Arg) and is_method(source.parent(parent), "append"):
+        elif is_method(source.taking(node), "append"):
             yield node
 
 

@@ -378,10 +378,8 @@ def _is_passed_on(source: Source, read: cst.Name) -> bool:
     """Whether ``read`` is all of a value that gets a name there."""
     parent = source.parent(read)
     if isinstance(parent, cst.Arg) and parent.keyword is not None:
-        call = source.parent(parent)
-        return isinstance(call, cst.Call) and source.is_named(
-            call.func, "dict", "SimpleNamespace", "Namespace"
-        )
+        call = source.taking(read)
+        return call is not None and source.is_named(call.func, "dict", "SimpleNamespace", "Namespace")
     return (
         (isinstance(parent, cst.AnnAssign) and parent.value is read)
         or (isinstance(parent, cst.Param) and parent.default is read)
@@ -391,6 +389,5 @@ def _is_passed_on(source: Source, read: cst.Name) -> bool:
 
 def draws(source: Source, read: cst.BaseExpression) -> bool:
     """Whether ``read`` is an argument of a call that draws numbers."""
-    parent = source.parent(read)
-    call = source.parent(parent) if isinstance(parent, cst.Arg) else None
-    return isinstance(call, cst.Call) and source.is_named(call.func, *_DRAWING)
+    call = source.taking(read)
+    return call is not None and source.is_named(call.func, *_DRAWING)

@@ -502,6 +502,12 @@ class Source:
             return None
         return plain[position]
 
+    def taking(self, node: cst.CSTNode) -> cst.Call | None:
+        """The call that ``node`` is an argument of; None where it is none, or only a part of one."""
+        arg = self.parent(node)
+        call = self.parent(arg) if isinstance(arg, cst.Arg) else None
+        return call if isinstance(call, cst.Call) else None
+
     def unpacked(self, call: cst.Call) -> list[cst.BaseExpression]:
         """What is passed as ``**value``."""
         return [arg.value for arg in call.args if arg.star == "**"]
