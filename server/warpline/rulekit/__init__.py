@@ -106,19 +106,13 @@ if TYPE_CHECKING:
 
 #: Imported when first asked for: a page can be read without LibCST being loaded.
 _MODULES = {
-    "Context": "warpline.rulekit.context",
-    "Draft": "warpline.rulekit.draft",
-    "Edits": "warpline.syntax.edits",
-    "Refused": "warpline.syntax.edits",
-    "count": "warpline.rulekit.message",
-    "ms": "warpline.rulekit.message",
-    "percent": "warpline.rulekit.message",
-    "seconds": "warpline.rulekit.message",
-    "size": "warpline.rulekit.message",
-    "Origin": "warpline.rulekit.origins",
-    "Rule": "warpline.rulekit.rule",
-    "NOT_LITERAL": "warpline.syntax.source",
-    "Source": "warpline.syntax.source",
+    "warpline.rulekit.context": ("Context",),
+    "warpline.rulekit.draft": ("Draft",),
+    "warpline.rulekit.message": ("count", "ms", "percent", "seconds", "size"),
+    "warpline.rulekit.origins": ("Origin",),
+    "warpline.rulekit.rule": ("Rule",),
+    "warpline.syntax.edits": ("Edits", "Refused"),
+    "warpline.syntax.source": ("NOT_LITERAL", "Source"),
 }
 
 __all__ = [
@@ -139,6 +133,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    module = next((module for module, names in _MODULES.items() if name in names), None)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    return getattr(importlib.import_module(module), name)

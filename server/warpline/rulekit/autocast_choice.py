@@ -98,8 +98,7 @@ def _of_context(
     if not isinstance(node, cst.Call):
         return None
     if _makes(source, node, _AUTOCAST):
-        enabled, given_type = source.argument(node, "enabled"), _type_given(source, node)
-        off = enabled is not None and source.literal(enabled.value) is False
+        given_type, off = _type_given(source, node), source.passed(node, "enabled") is False
         return _of_type(context, source, given_type, left - 1) if given_type is not None and not off else None
     back = source.returned(node)
     return _of_context(context, source, back if back is not None else node.func, left - 1)

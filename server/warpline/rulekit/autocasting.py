@@ -146,13 +146,8 @@ def scale(step: TrainingStep, edits: Edits) -> None:
     edits.replace(step.loss, f"scaler.scale({source.code(step.loss)})")
     statement = source.statement(steps[0])
     assert statement is not None
-    clips = [
-        call
-        for call in source.nodes(cst.Call)
-        if source.is_named(call.func, "clip_grad_norm_", "clip_grad_value_")
-        and source.inside(call, step.loop)
-    ]
-    for call in clips[:1]:
+    clips = source.calls_of("clip_grad_norm_", "clip_grad_value_")
+    for call in [call for call in clips if source.inside(call, step.loop)][:1]:
         clip = source.statement(call)
         assert clip is not None
         edits.insert_before(clip, f"scaler.unscale_({optimizer})")

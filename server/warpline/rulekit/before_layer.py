@@ -220,7 +220,7 @@ def _is_choice(source: Source, call: cst.Call, base: cst.BaseExpression, at: int
     names = ("dim", "index") if called_name(call) == "gather" else ("indices", "dim")
     args = [source.argument(call, name, at + position) for position, name in enumerate(names)]
     dim, index = args if called_name(call) == "gather" else args[::-1]
-    number = source.literal(dim.value) if dim is not None else None
+    number = source.literal(dim.value if dim is not None else None)
     if index is None or type(number) is not int or not 0 <= number < rank - 1 or len(call.args) != at + 2:
         return False
     code, own = source.code(index.value), source.code(base)

@@ -108,10 +108,9 @@ def _fix(source: Source, place: tuple[str, int], choosing: set[tuple[str, int]])
         for arg in arguments
         if source.line(arg.value) == place[1] and (number := _number(source, arg.value))
     ]
-    if len(direct) == 1 and not _names(source, arguments, place):
-        edits.replace(*direct[0])
-        return edits.fix("Choose the number itself", "safe")
     names = _names(source, arguments, place)
+    if len(direct) == 1 and not names:
+        return edits.replace(*direct[0]).fix("Choose the number itself", "safe")
     if direct or len(names) != 1:
         raise Refused("it is not made for `torch.where` on one line")
     ((name, (assign, number)),) = names.items()

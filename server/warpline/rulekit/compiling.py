@@ -164,10 +164,9 @@ def _set_forward(step: TrainingStep, name: str | None, edits: Edits) -> None:
     """Prepares for a ``forward`` that is set on the object ``name``. Raises Refused where the object may be
     copied, as its copy would run the original's, with the original's weights; and where it is pickled."""
     source = step.source
-    for call in source.nodes(cst.Call):
+    for call in source.calls_of(*_COPIES):
         given = source.code(call.args[0].value) if call.args else ""
-        copies = source.is_named(call.func, *_COPIES) and "state_dict" not in given
-        if copies and (given == name or not made_by_calls(step, given)):
+        if "state_dict" not in given and (given == name or not made_by_calls(step, given)):
             raise Refused(
                 "`compile()` does not compile torch's own modules, and a compiled `forward` does not "
                 f"survive `{source.code(call)}`: compile a module of your own that holds them"

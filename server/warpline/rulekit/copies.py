@@ -130,7 +130,7 @@ def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits
             one for call in move_calls(context.source(file), line) for one in _given(context, file, call)
         ]
         for source, call, position in given:
-            if id(call) not in known and not _goes_on(source, call, position):
+            if id(call) not in known and source.passed(call, "non_blocking", position) is not True:
                 known.add(id(call))
                 made.setdefault(source.path, Edits(source)).set_argument(call, "non_blocking", "True")
     if not made:
@@ -161,18 +161,13 @@ def never_wait(context: Context, places: list[FileLine]) -> bool:
     """Whether every move at ``places`` says ``non_blocking=True`` already."""
     lines = ((context.source(file), line) for file, line in places)
     moves = [(source, call) for source, line in lines for call in move_calls(source, line)]
-    return bool(moves) and all(_goes_on(source, call, _position(call)) for source, call in moves)
+    passed = (source.passed(call, "non_blocking", _position(call)) for source, call in moves)
+    return bool(moves) and all(one is True for one in passed)
 
 
 def _position(move: cst.Call) -> int:
     """The position of ``non_blocking``."""
     return 2 if is_method(move, "to") else 1
-
-
-def _goes_on(source: Source, call: cst.Call, position: int | None) -> bool:
-    """Whether ``call`` is passed ``non_blocking=True``."""
-    present = source.argument(call, "non_blocking", position)
-    return present is not None and source.literal(present.value) is True
 
 
 def moves_beside(context: Context, place: FileLine) -> list[FileLine]:

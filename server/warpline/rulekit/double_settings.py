@@ -89,9 +89,8 @@ def _made_of(source: Source, cast: cst.Call) -> list[cst.Call]:
     scope = source.enclosing(cast, cst.FunctionDef)
     return [
         call
-        for call in source.nodes(cst.Call)
-        if source.is_named(call.func, *MAKERS)
-        and call.args
+        for call in source.calls_of(*MAKERS)
+        if call.args
         and (
             call.args[0].value is cast
             or (source.code(call.args[0].value) == name and source.enclosing(call, cst.FunctionDef) is scope)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method, receiver
 
 _ADD = ("append", "extend")
 
@@ -15,8 +15,7 @@ def maker_of(source: Source, call: cst.Call, name: str) -> cst.CSTNode:
     given = source.argument(call, name, 0)
     if given is None:
         return call
-    within = source.enclosing(call, cst.FunctionDef) or source.module
-    return _maker(source, given.value, within) or call
+    return _maker(source, given.value, source.scope(call)) or call
 
 
 def _maker(
@@ -24,8 +23,7 @@ def _maker(
 ) -> cst.CSTNode | None:
     """The same of the list ``made``, an expression in the function ``within``; None for none."""
     if isinstance(made, cst.Call):  # of a function that returns the list
-        called = source.name(made.func).rpartition(".")[2]
-        functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == called]
+        functions = source.functions(source.name(made.func).rpartition(".")[2])
         returned = [one for each in functions for one in source.nodes(cst.Return, within=each)]
         yielded = [one for each in functions for one in source.nodes(cst.Yield, within=each)]
         if len(functions) == len(yielded) == 1:  # of a generator
@@ -34,19 +32,11 @@ def _maker(
         return _maker(source, back, functions[0], depth - 1) if back is not None and depth else None
     if not isinstance(made, cst.Name):
         return made
-    added = [one for one in source.nodes(cst.Call, within=within) if _adds_to(one, made.value)]
+    calls = [one for one in source.nodes(cst.Call, within=within) if is_method(one, *_ADD)]
+    added = [one for one in calls if getattr(receiver(one), "value", None) == made.value]
     filling = next((one for one in added if source.loops(one)), None)
     assigned = source.assigned(made.value, within=within)
     if filling is not None or not assigned:
         return filling
     deeper = _maker(source, assigned[-1], within, depth) if isinstance(assigned[-1], cst.Call) else None
     return deeper or assigned[-1]
-
-
-def _adds_to(call: cst.Call, name: str) -> bool:
-    return (
-        isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in _ADD
-        and isinstance(call.func.value, cst.Name)
-        and call.func.value.value == name
-    )

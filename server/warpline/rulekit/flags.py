@@ -93,7 +93,7 @@ def switched_off(context: Context, name: str) -> Origin | None:
                 switch = switch_of(context, source, node)
                 if switch is not None and not switch.on:
                     found[switch.flag.place] = switch.flag
-        for call in (one for one in source.nodes(cst.Call) if source.is_named(one.func, name)):
+        for call in source.calls_of(name):
             enabled = source.argument(call, "enabled")
             for switch in flags_of(context, source, enabled.value, True) if enabled is not None else ():
                 if not switch.on:

@@ -13,7 +13,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.storages import VIEWS, storages
 from warpline.rulekit.origins import assignments, parameters
-from warpline.syntax.source import Source, called_name, is_method, only_target, receiver
+from warpline.syntax.source import NOT_LITERAL, Source, called_name, is_method, only_target, receiver
 
 _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
 _CONTAINERS = ("list", "dict", "deque", "defaultdict", "OrderedDict", "set")
@@ -47,9 +47,9 @@ def endless_caches(context: Context, made: LineCost) -> list[tuple[Source, cst.D
 def _is_endless(source: Source, decorator: cst.BaseExpression) -> bool:
     if not isinstance(decorator, cst.Call):
         return source.is_named(decorator, "functools.cache")
-    size = source.argument(decorator, "maxsize", 0) if source.is_named(decorator.func, "lru_cache") else None
-    unlimited = size is not None and source.literal(size.value) is None
-    return unlimited or source.is_named(decorator.func, "functools.cache")
+    unlimited = source.passed(decorator, "maxsize", 0, NOT_LITERAL) is None
+    named = source.is_named(decorator.func, "lru_cache")
+    return (named and unlimited) or source.is_named(decorator.func, "functools.cache")
 
 
 def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, cst.BaseExpression, str]]:

@@ -20,7 +20,7 @@ from warpline.rulekit.graph.graph import Graph, Node, graph_of
 from warpline.rulekit.graph.storages import VIEWS, storages
 from warpline.rulekit.origins import assigned_values, field_names, fields, is_self, only_value
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name, is_method, only_target, receiver
+from warpline.syntax.source import Source, called_name, is_method, is_whole, only_target, receiver
 from warpline.wire.sites import Loader, facts_of
 
 #: Methods that give a view, as far as the record does not say otherwise.
@@ -206,19 +206,18 @@ def _followed(path: _Path, source: Source, node: cst.BaseExpression, left: int, 
         first, *rest = (one.slice for one in node.slice)
         if isinstance(first, cst.Index) and not rest:
             path.indices.insert(0, first.value)
-        elif not isinstance(first, cst.Slice) or first.step is not None or not all(map(_is_all, rest)):
+        elif not isinstance(first, cst.Slice) or first.step is not None or not all(map(is_whole, rest)):
             raise Refused(BY_HAND)
         return _followed(path, source, node.value, left - 1, sure)
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+    if isinstance(node, cst.Call) and (held := receiver(node)) is not None:
         function = source.name(node.func) in _PARTS and bool(node.args)
         if function or (is_method(node, *_SAME_MEMORY) and not source.name(node.func).startswith("torch.")):
             at = _DIMENSION.get(called_name(node))
-            dim = source.argument(node, "dim", at + function) if at is not None else None
-            if dim is not None and source.literal(dim.value) != 0:
+            if at is not None and source.passed(node, "dim", at + function, 0) != 0:
                 raise Refused(BY_HAND)  # not in one piece
             if called_name(node) in _TAKE_APART and path.indices:
                 path.indices.pop(0)
-            whole = node.args[0].value if function else node.func.value
+            whole = node.args[0].value if function else held
             return _followed(path, source, whole, left - 1, sure)
     if isinstance(node, (cst.Name, cst.Attribute)):
         path.named.append((source, node))
@@ -229,11 +228,6 @@ def _followed(path: _Path, source: Source, node: cst.BaseExpression, left: int, 
         where, given = _given(path.context, source, node)
         return _followed(path, where, given, left - 1, sure)
     return _made(path, source, node, left, sure)
-
-
-def _is_all(part: cst.BaseSlice) -> bool:
-    """Whether it is ``:``."""
-    return isinstance(part, cst.Slice) and part.lower is part.upper is part.step is None
 
 
 def _made(path: _Path, source: Source, node: cst.BaseExpression, left: int, sure: bool) -> Kept:
@@ -343,8 +337,7 @@ def _given(
         name, classes = node.attr.value, _classes(context, source, node.value)
         passed = [
             (other, argument.value)
-            for where in context.sources()
-            for owner in where.nodes(cst.ClassDef)
+            for where, owner in context.classes()
             if owner.name.value in classes and name in (names := field_names(where, owner))
             for other, call in context.calls(owner.name.value)
             if (argument := other.argument(call, name, names.index(name))) is not None
@@ -378,10 +371,9 @@ def _classes(context: Context, source: Source, node: cst.BaseExpression) -> set[
             break
         source, node = given
     for _ in range(_DEPTH):
-        for other in context.sources():
-            for one in other.nodes(cst.ClassDef):
-                if one.name.value in found:
-                    found |= {other.name(base.value).rpartition(".")[2] for base in one.bases}
+        for other, one in context.classes():
+            if one.name.value in found:
+                found |= {other.name(base.value).rpartition(".")[2] for base in one.bases}
     return found
 
 

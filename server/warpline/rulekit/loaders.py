@@ -129,12 +129,9 @@ def begins_again(context: Context, site: Site) -> bool:
     for file, line in site.uses:
         source = context.source(file)
         statement = source.statement_at(line)
-        if statement is None:
-            continue
-        function = source.enclosing(statement, cst.FunctionDef)
-        name = function.name.value if function is not None else ""
-        calls = [call for call in source.nodes(cst.Call) if name and source.is_named(call.func, name)]
-        if any(map(source.loops, [statement, *calls])):
+        function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
+        calls = source.calls_of(function.name.value) if function is not None else []
+        if statement is not None and any(map(source.loops, [statement, *calls])):
             return True
     return False
 

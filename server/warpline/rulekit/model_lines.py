@@ -125,9 +125,8 @@ def _untrained(step: TrainingStep) -> set[str]:
         if source.code(call).endswith(".requires_grad_(False)") and (held := receiver(call)) is not None:
             found.add(source.code(held))
     for statement in step.forward:
-        for block in [statement, *descend(statement, cst.With)]:
-            items = block.items if isinstance(block, cst.With) else ()
-            modes = [item.item.func for item in items if isinstance(item.item, cst.Call)]
+        for block in descend(statement, cst.With):
+            modes = [item.item.func for item in block.items if isinstance(item.item, cst.Call)]
             if any(source.is_named(mode, "no_grad", "inference_mode") for mode in modes):
                 found |= {source.code(call.func) for call in descend(block, cst.Call)}
     return found
@@ -267,8 +266,7 @@ def classes_of(step: TrainingStep, name: str) -> set[str]:
 def constructor(source: Source, value: cst.BaseExpression, inside: frozenset[str] = frozenset()) -> str:
     """The class that ``value`` makes: of ``Net(8).cuda()`` it is Net, of a list of modules theirs, of a
     function in this file what it returns, be it by several lines; "" where that is not seen."""
-    calls = [*([value] if isinstance(value, cst.Call) else []), *descend(value, cst.Call)]
-    for call in calls:
+    for call in descend(value, cst.Call):
         name = source.name(call.func)
         if name.endswith(".ModuleList"):
             return next((source.name(one.func) for one in descend(call, cst.Call) if one is not call), "")

@@ -287,8 +287,7 @@ def module_source(context: Context, source: Source, module: str) -> Source | Non
 
 def _dict_values(context: Context, key: str) -> Iterator[Origin]:
     for source in context.sources():
-        calls = [call for call in source.nodes(cst.Call) if source.is_named(call.func, "dict")]
-        for node in (*source.nodes(cst.Dict), *calls):
+        for node in (*source.nodes(cst.Dict), *source.calls_of("dict")):
             entry = _entry(source, node, key)
             if entry is not None:
                 yield Origin("dict", source, entry, f"the entry `{key}`")
@@ -305,9 +304,7 @@ def _set_values(context: Context, key: str) -> Iterator[Origin]:
 
 def _entry(source: Source, value: cst.BaseExpression, key: str) -> cst.BaseExpression | None:
     if isinstance(value, cst.Dict):
-        for element in value.elements:
-            if isinstance(element, cst.DictElement) and source.literal(element.key) == key:
-                return element.value
+        return source.entries(value).get(key)
     if isinstance(value, cst.Call) and source.is_named(value.func, "dict", "SimpleNamespace", "Namespace"):
         found = source.argument(value, key)
         return found.value if found is not None else None
@@ -342,8 +339,8 @@ def bare_switch(context: Context, name: str) -> Origin | None:
 def switches(source: Source, call: cst.Call) -> cst.BaseExpression | None:
     """The action of an option that is off unless it is passed, and has no default; None of another one."""
     action = source.argument(call, "action")
-    found = action is not None and source.literal(action.value) == "store_true"
-    return action.value if action is not None and found and source.argument(call, "default") is None else None
+    bare = source.passed(call, "action") == "store_true" and source.argument(call, "default") is None
+    return action.value if action is not None and bare else None
 
 
 def overridden(context: Context, origin: Origin) -> str | None:
@@ -361,7 +358,7 @@ def options_passed(context: Context) -> list[str]:
 def executes_text(source: Source) -> bool:
     """Whether a script runs other code as its own, which may give its names other values
     (``exec(open("configurator.py").read())``)."""
-    return any(source.is_named(call.func, "exec") for call in source.nodes(cst.Call))
+    return bool(source.calls_of("exec"))
 
 
 def option_names(source: Source, call: cst.Call) -> list[str]:
@@ -382,11 +379,10 @@ def fields(context: Context, name: str) -> Iterator[Origin]:
         for node in source.nodes(cst.ClassDef):
             for value in _values(source, node, name):
                 yield Origin("field", source, value, f"`{node.name.value}.{name}`")
-        for call in source.nodes(cst.Call):
-            if source.is_named(call.func, "SimpleNamespace", "Namespace"):
-                entry = _entry(source, call, name)
-                if entry is not None:
-                    yield Origin("dict", source, entry, f"`{name}`")
+        for call in source.calls_of("SimpleNamespace", "Namespace"):
+            entry = source.argument(call, name)
+            if entry is not None:
+                yield Origin("dict", source, entry.value, f"`{name}`")
 
 
 def _own_values(source: Source, node: cst.Attribute) -> list[cst.BaseExpression]:

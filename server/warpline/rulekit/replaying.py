@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import libcst as cst
-
 from warpline.model.profile import LineCost
 from warpline.rulekit.compiled_reach import calls_of
 from warpline.rulekit.context import Context
@@ -97,9 +95,7 @@ def _forward_runs(context: Context, name: str) -> float:
     made = sum(one.count or 1 for one in sites if (one.type or "").rpartition(".")[2] == name)
     if not name or made != 1:
         return 0.0
-    for source in context.sources():
-        for owner in source.nodes(cst.ClassDef):
-            forward = methods(owner).get("forward") if owner.name.value == name else None
-            if forward is not None:
-                return calls_of(context, source, forward)
+    for source, owner in context.classes(name):
+        if (forward := methods(owner).get("forward")) is not None:
+            return calls_of(context, source, forward)
     return 0.0

@@ -25,7 +25,7 @@ from warpline.rulekit.origins import called_as
 from warpline.rulekit.saving import Spent, leaving
 from warpline.rulekit.ungraphed import without_graph
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method, receiver
 from warpline.wire.sites import Module, Optimizer, Untrained, facts_of
 
 #: Sums of a weight's gradient with what is there already.
@@ -53,16 +53,16 @@ def for_nobody(context: Context) -> Iterator[Draft]:
         return
     graph = graph_of(flow)
     unheld = of_unheld(graph)
-    costs = [cost for cost in context.costs(unheld.shares) if cost.backward_ms > 0]
-    if not costs:
+    own = Spent(context.costs(unheld.shares), lambda cost: cost.backward_ms * unheld.shares[cost.place])
+    if not own:
         return
-    hottest = max(costs, key=lambda cost: cost.backward_ms * unheld.shares[cost.place])
+    hottest = own.hottest
     place = unheld_at(context, unheld, hottest)
     modules = _whole(context, graph)
     if place is None and not modules:
         return
-    lines, spent = costs, sum(cost.backward_ms * unheld.shares[cost.place] for cost in costs)
-    whole = sum(cost.backward_ms for cost in costs)
+    lines, spent = [*own], own.total
+    whole = sum(cost.backward_ms for cost in own)
     if place is not None:
         place = part_called(context, place, lambda cost: cost.total_backward_ms)
         if place.place not in unheld.shares:  # else the operators are on the line, or on some beside it
@@ -303,21 +303,18 @@ def asking(context: Context) -> Iterator[str]:
     for source in context.sources():
         for node in _training_more(source):
             loop = source.enclosing(node, cst.For)
-            called = loop.iter.func if loop is not None and isinstance(loop.iter, cst.Call) else None
-            if isinstance(called, cst.Attribute) and called.attr.value in ("parameters", "named_parameters"):
-                yield source.code(called.value).rpartition(".")[2]
+            over = loop.iter if loop is not None else None
+            if is_method(over, "parameters", "named_parameters") and (held := receiver(over)) is not None:
+                yield source.code(held).rpartition(".")[2]
 
 
 def _training_more(source: Source) -> Iterator[cst.CSTNode]:
     for call in source.nodes(cst.Call):
         name = source.name(call.func)
         method = name.rpartition(".")[2]
-        given = source.argument(call, "requires_grad", 0)
-        if (
-            (name.startswith("torch.optim.") and name.count(".") == 2 and method[:1].isupper())
-            or (method == "requires_grad_" and (given is None or source.literal(given.value) is not False))
-            or method == "add_param_group"
-        ):
+        optimizer = name.startswith("torch.optim.") and name.count(".") == 2 and method[:1].isupper()
+        asks = method == "requires_grad_" and source.passed(call, "requires_grad", 0) is not False
+        if optimizer or asks or method == "add_param_group":
             yield call
     for assigned in source.nodes(cst.Assign):
         asks = any(source.code(one.target).endswith(".requires_grad") for one in assigned.targets)

@@ -80,8 +80,8 @@ def order_of_part(context: Context, source: Source, node: cst.BaseExpression) ->
     if not isinstance(part, cst.Subscript) or not isinstance(part.slice[0].slice, cst.Slice):
         return None
     whole = part.value
-    sorts = (call.func for call in source.nodes(cst.Call) if source.is_named(call.func, "sort"))
-    if any(isinstance(one, cst.Attribute) and source.code(one.value) == source.code(whole) for one in sorts):
+    sorted_ = [receiver(call) for call in source.calls_of("sort")]
+    if source.code(whole) in [source.code(one) for one in sorted_ if one is not None]:
         return None
     return _order(context, source, whole, _DEPTH)
 

@@ -125,8 +125,7 @@ def _switch(context: Context) -> tuple[Source, cst.Call] | None:
     script = context.profile.manifest.script
     found = context.calls("set_detect_anomaly", "detect_anomaly")
     for source, call in sorted(found, key=lambda entry: (entry[0].path != script, entry[0].path)):
-        first = source.argument(call, "mode", 0)
-        if first is None or source.literal(first.value) is not False:
+        if source.passed(call, "mode", 0) is not False:
             return source, call
     return None
 

@@ -144,7 +144,7 @@ stay the same. Code that calls `.view` on activations may need `.reshape`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import libcst as cst
@@ -190,11 +190,9 @@ class ChannelsFirstConv(Rule):
         spent, places = Spent(context.profile.lines, _any_channels_first_ms), network_places(context)
         if not places or context.share(spent.total) < _MUCH_ON_A_CPU:
             return
-        step = next((found for found in steps(context) if found.forward), None)
-        flag = switched_off(context, "channels_last")
-        place = _place(context, step, spent.hottest)
+        place, fix = _edit(context, spent.hottest)
         yield context.draft(
-            place if flag is None else flag.place,
+            place,
             "Convolutions on NCHW tensors take {spent} a step ({share}). With their channels last they were "
             "faster here, and so were the operators between them.",
             context.spent("convolutions on NCHW", spent.total),
@@ -202,11 +200,7 @@ class ChannelsFirstConv(Rule):
             cost_ms=spent.total,
             change=Replace("channels_last", places, Scale(places)),
             tried=True,
-            fixes=[
-                partial(_fix, context, step, spent.hottest)
-                if flag is None
-                else partial(switch_on, flag, _TITLE)
-            ],
+            fixes=[fix],
         )
 
     def _on_tensor_cores(self, context: Context) -> Iterator[Draft]:
@@ -220,33 +214,31 @@ class ChannelsFirstConv(Rule):
             kernel.device_ms for cost in spent for kernel in cost.kernels if turns_layout(kernel.name)
         )
         slower = costs.value("conv-layout") * total
-        hottest = spent.hottest
-        step = next((found for found in steps(context) if found.forward), None)
-        place = _place(context, step, hottest)
-        flag = switched_off(context, "channels_last")  # of a script that has an option for it
+        place, fix = _edit(context, spent.hottest)
         yield context.draft(
-            place if flag is None else flag.place,
+            place,
             "Convolutions on NCHW tensors take {spent} a step ({share}). Converting their layout "
             "for the tensor cores and back takes {turned} of the step.",
             {**context.spent("convolutions on NCHW", total), "turned": ms("layout conversion", turned)},
-            cause=hottest.place,
+            cause=spent.hottest.place,
             cost_ms=total,
             saving_ms=max(turned, slower),
             change=_change(context, spent, turned > 0, slower),
-            fixes=[
-                partial(_fix, context, step, spent.hottest)
-                if flag is None
-                else partial(switch_on, flag, _TITLE)
-            ],
+            fixes=[fix],
         )
 
 
-def _place(context: Context, step: TrainingStep | None, hottest: LineCost) -> tuple[str, int]:
+def _edit(context: Context, hottest: LineCost) -> tuple[tuple[str, int], Callable[[], Fix]]:
+    """Where to convert the model, and the edit; of a script that has an option for it, where that is off."""
+    if (flag := switched_off(context, "channels_last")) is not None:
+        return flag.place, partial(switch_on, flag, _TITLE)
+    step = next((found for found in steps(context) if found.forward), None)
+    finished = _finished(step) if step is not None else None
+    fix = partial(_fix, context, step, hottest)
     if step is not None:
-        finished = _finished(step)
-        return model_place(step) if finished is None else step.source.place(finished)
+        return model_place(step) if finished is None else step.source.place(finished), fix
     born = model_born(context, hottest)
-    return born.place if born is not None else hottest.place
+    return born.place if born is not None else hottest.place, fix
 
 
 def _finished(step: TrainingStep) -> cst.Call | None:

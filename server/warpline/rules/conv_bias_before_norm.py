@@ -233,8 +233,8 @@ def _is_subtracted(source: Source, call: cst.Call, site: Site, recorded: list[Bi
     """
     made, size, out = facts_of(Module, site), argument(site, "kernel_size"), argument(site, "out_channels")
     if made.count and made.count > 1:
-        written = source.argument(call, "kernel_size", 2)
-        size = size if written is not None and source.literal(written.value) is not NOT_LITERAL else None
+        written = source.passed(call, "kernel_size", 2, NOT_LITERAL)
+        size = size if written is not NOT_LITERAL else None
         out = None
     same = [
         one
@@ -277,12 +277,7 @@ def _followed(source: Source) -> list[cst.Call]:
     """The calls that make convolutions with a bias, straight before a batch norm."""
     made = [call for call in source.nodes(cst.Call) if source.is_named(call.func, *_CONVOLUTIONS)]
     found = [call for call in made if is_before(source, call, *_NORMS) or _in_forward(source, call)]
-    return [call for call in found if not _without_bias(source, call)]
-
-
-def _without_bias(source: Source, call: cst.Call) -> bool:
-    bias = source.argument(call, "bias", 7)
-    return bias is not None and source.literal(bias.value) is False
+    return [call for call in found if source.passed(call, "bias", 7) is not False]
 
 
 def _in_forward(source: Source, call: cst.Call) -> bool:

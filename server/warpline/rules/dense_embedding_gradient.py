@@ -385,13 +385,11 @@ def _is_fused_now(context: Context, site: Site, kind: str) -> bool:
     call = making_call(source, site, kind)
     if call is None or source.unpacked(call):
         return is_switched_on(context.sources(), "fused")
-    given = source.argument(call, "fused")
-    return given is not None and source.literal(given.value) not in (False, None)
+    return source.passed(call, "fused") not in (False, None)
 
 
 def _check_scale(source: Source, call: cst.Call, position: int) -> None:
-    scaled = source.argument(call, "scale_grad_by_freq", position)
-    if scaled is not None and source.literal(scaled.value) is not False:
+    if source.passed(call, "scale_grad_by_freq", position, False) is not False:
         raise Refused("`scale_grad_by_freq` needs dense gradients")
 
 
@@ -407,8 +405,7 @@ def _in_call(context: Context, table: Table) -> Fix:
     position = _FUNCTIONS[source.name(call.func)]
     if source.argument(call, "sparse", position) or source.unpacked(call):
         raise Refused("`sparse` may be set elsewhere: set it by hand")
-    mode = source.argument(call, "mode", 6) if position > 6 else None
-    if mode is not None and source.literal(mode.value) not in ("sum", "mean"):
+    if position > 6 and source.passed(call, "mode", 6, "mean") not in ("sum", "mean"):
         raise Refused("`sparse=True` works with the modes `sum` and `mean` only")
     graph = graph_around(context.profile.facts.dataflow)
     read = [

@@ -289,6 +289,10 @@ _PINS_ITSELF = "give `{name}` a method `pin_memory` that pins its tensors and re
 #: How many times faster a copy from pinned memory runs.
 PINNED_RATE = value("pinned-copy")
 _TOO_LARGE = " All of the tensor would take up to {needed} of pinned memory, and the host had {free} free."
+_LOADING = (
+    "this is a part of loading: leave the tensors on the host there, let the loader pin the batch, and copy "
+    "it in the loop"
+)
 _UNPINNED = " A loader pins objects of `{type}` only if they have a method `pin_memory`."
 
 
@@ -332,7 +336,7 @@ class PageableHostCopy(Rule):
                 cause=place,
                 cost_ms=time,
                 change=OverlapCopies(tuple(places), PINNED_RATE),
-                fixes=[partial(_fix, context, site, kept, places, loading, made)],
+                fixes=[_LOADING if loading else partial(_fix, context, site, kept, places, made)],
             )
 
 
@@ -378,14 +382,8 @@ def _fix(
     site: Site | None,
     kept: Unpinned | None,
     places: list[tuple[str, int]],
-    loading: bool,
     made: Mapping[tuple[str, int], list[Kept] | Refused],
 ) -> Fix:
-    if loading:
-        raise Refused(
-            "this is a part of loading: leave the tensors on the host there, let the loader pin the batch, "
-            "and copy it in the loop"
-        )
     if site is None:
         return _made_pinned(context, places, made)
     loader = facts_of(Loader, site)

@@ -257,22 +257,16 @@ def _hottest(
     often = max(calls[place] for place in places)
     repeated = _repeated_at(context, lines, places[0]) if often * _SHORT_MS > total else None
     if isinstance(around, (cst.For, cst.While)) and often * _SHORT_MS > total:
-        repeated = _Repeated(context.source(places[0][0]).place(around), "")
+        repeated = _Repeated(context.source(places[0][0]).place(around), _LOOP)
     if total < least or (around is not None and repeated is None):
         return None
-    said = (
-        ""
-        if repeated is None
-        else _LOOP
-        if not repeated.function
-        else f"`{repeated.function}`, which runs here"
-    )
-    return _Hot(repeated.place if repeated else hottest, places, total, 100 * total / whole_ms, often, said)
+    place, said = repeated or (hottest, "")
+    return _Hot(place, places, total, 100 * total / whole_ms, often, said)
 
 
 class _Repeated(NamedTuple):
     place: tuple[str, int]  # of a loop or comprehension
-    function: str  # that it calls; "" where it is the loop itself
+    said: str  # what is repeated there
 
 
 def _repeated_at(
@@ -301,7 +295,7 @@ def _repeated_at(
             return None
         ((place, (source, call)),) = callers.items()
         if _repeats(source, call) or not source.is_named(call.func, function.name.value):
-            return _Repeated(place, function.name.value)
+            return _Repeated(place, f"`{function.name.value}`, which runs here")
     return None
 
 

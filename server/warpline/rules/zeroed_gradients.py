@@ -279,7 +279,7 @@ def _fix(source: Source, call: cst.Call | None, flag: Origin | None) -> Fix:
         raise Refused("pass `set_to_none=True`")
     elif source.is_named(call.func, "zero_grad"):
         given = source.argument(call, "set_to_none", 0)
-        value = source.literal(given.value) if given is not None else NOT_LITERAL
+        value = source.passed(call, "set_to_none", 0, NOT_LITERAL)
         if value is NOT_LITERAL:
             raise Refused("another part of the code decides whether they are reset to None")
         if value is True:

@@ -502,6 +502,11 @@ class Source:
             return None
         return plain[position]
 
+    def passed(self, call: cst.Call, name: str, position: int | None = None, usual: Any = None) -> Any:
+        """The literal that is passed as an argument, NOT_LITERAL for another expression; else ``usual``."""
+        given = self.argument(call, name, position)
+        return self.literal(given.value) if given is not None else usual
+
     def taking(self, node: cst.CSTNode) -> cst.Call | None:
         """The call that ``node`` is an argument of; None where it is none, or only a part of one."""
         arg = self.parent(node)

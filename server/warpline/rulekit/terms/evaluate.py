@@ -292,8 +292,7 @@ class Evaluator:
         if len(args) != 1:
             return None
         if kind in ("Softmax", "LogSoftmax"):
-            dim = self.source.argument(member, "dim", 0)
-            value = self.source.literal(dim.value) if dim else None
+            value = self.source.passed(member, "dim", 0)
             name = "softmax" if kind == "Softmax" else "log_softmax"
             return self.made.make(name, args[0], value=value) if isinstance(value, int) else None
         if kind == "Dropout":
