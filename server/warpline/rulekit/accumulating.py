@@ -7,7 +7,6 @@ another pair with the same product changes.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -20,11 +19,22 @@ from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.frameworks import construction_call
 from warpline.rulekit.loaders import loader_call, setting
-from warpline.rulekit.origins import Origin, executes_text, option_names, origin, overridden, parameter_of
+from warpline.rulekit.number_reads import (
+    PRINTS,
+    Reads,
+    held_as,
+    is_averaged,
+    is_divisor,
+    is_told,
+    is_whole,
+    last_word,
+    whole,
+)
+from warpline.rulekit.origins import Origin, executes_text, origin, overridden
 from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Refused
-from warpline.syntax.source import Source, is_method, methods
+from warpline.syntax.source import Source, is_method
 from warpline.wire.frameworks import constructions
 from warpline.wire.sites import Framework, Loader, facts_of
 
@@ -32,7 +42,6 @@ from warpline.wire.sites import Framework, Loader, facts_of
 _TURN = 0.5
 #: Frameworks whose users write the loop.
 _IN_LOOPS = ("accelerate.Accelerator",)
-_PRINTS = ("print", "info", "debug", "warning", "log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +104,9 @@ def _of_loop(context: Context, step: TrainingStep, loop: cst.For, calls: float) 
     number = whole(context, count)
     if number is None or number < 2 or abs(calls - number) > _TURN:
         return None
-    named = _Reads(context, count)
+    named = Reads(context, count)
     # A framework divides the loss itself.
-    if (written is not None and not _is_averaged(named, source, loop)) or _sums(context, step):
+    if (written is not None and not is_averaged(named, source, loop)) or _sums(context, step):
         return None
     if not _turns_alike(context, step, loop, named):
         return None
@@ -108,7 +117,7 @@ def _of_loop(context: Context, step: TrainingStep, loop: cst.For, calls: float) 
         size = whole(context, rows)
         if size is None or size < 1 or not _is_seen(lines, size):
             continue
-        sized = _Reads(context, rows)
+        sized = Reads(context, rows)
         if named.only_counts(loop, given[1], sized) and sized.only_sizes(taken, named):
             return Parts(number, count, size, rows, lines)
     return None
@@ -138,7 +147,7 @@ def _of_framework(context: Context) -> tuple[Source, cst.BaseExpression] | None:
     return None
 
 
-def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: _Reads) -> bool:
+def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Reads) -> bool:
     """Whether the loop does the same in its turns but for the update: with fewer of them, their numbers and
     what is done once in each would mean something else."""
     source, counters = step.source, _counters(step.source, loop, named)
@@ -154,7 +163,7 @@ def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: _Re
     ):
         return False
     return all(
-        _is_told(source, node) or _is_counted_off(source, node, named)
+        is_told(source, node) or _is_counted_off(source, node, named)
         for name in counters
         for node in source.reads(name, source.scope(loop))
         if context.reached.node(source, node) is not False
@@ -170,12 +179,12 @@ def _is_length(source: Source, call: cst.Call, loop: cst.For) -> bool:
     return "loader" in named.lower() or named in [source.code(one) for one in over]
 
 
-def _length_alike(source: Source, call: cst.Call, named: _Reads) -> bool:
+def _length_alike(source: Source, call: cst.Call, named: Reads) -> bool:
     """Whether fewer batches change nothing there: the last is asked for, a sum over all is divided by it, or
     it is divided by how many an update has."""
     if (
-        _is_told(source, call)
-        or _is_divisor(source, call)
+        is_told(source, call)
+        or is_divisor(source, call)
         or source.enclosing(call, cst.Comparison) is not None
     ):
         return True
@@ -187,7 +196,7 @@ def _length_alike(source: Source, call: cst.Call, named: _Reads) -> bool:
     return False
 
 
-def _counters(source: Source, loop: cst.For, named: _Reads) -> set[str]:
+def _counters(source: Source, loop: cst.For, named: Reads) -> set[str]:
     """The names of the number of a turn."""
     over, target = loop.iter, loop.target
     found: list[cst.BaseExpression] = []
@@ -201,7 +210,7 @@ def _counters(source: Source, loop: cst.For, named: _Reads) -> set[str]:
     return {one.value for one in found if isinstance(one, cst.Name)}
 
 
-def _is_counted_off(source: Source, node: cst.Name, named: _Reads) -> bool:
+def _is_counted_off(source: Source, node: cst.Name, named: Reads) -> bool:
     """Whether the number of a turn only says which part of the update it is, or whether it is the last."""
     for outer in source.ancestors(node):
         if isinstance(outer, (cst.BinaryOperation, cst.Comparison)):
@@ -229,7 +238,7 @@ def _only_tells(source: Source, test: cst.Comparison) -> bool:
     return all(
         isinstance(one, cst.Expr)
         and isinstance(one.value, cst.Call)
-        and source.is_named(one.value.func, *_PRINTS)
+        and source.is_named(one.value.func, *PRINTS)
         for one in small
     )
 
@@ -244,7 +253,9 @@ def _sums(context: Context, step: TrainingStep) -> bool:
             if name in words and step.source.literal(arg.value) not in words[name]:
                 return True
     source = step.source
-    called = {_word(source, call.func) for one in step.forward for call in source.nodes(cst.Call, within=one)}
+    called = {
+        last_word(source, call.func) for one in step.forward for call in source.nodes(cst.Call, within=one)
+    }
     functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value in called]
     return any(
         _sums_all(source, call)
@@ -275,68 +286,14 @@ def _is_range(source: Source, over: cst.BaseExpression) -> bool:
     return isinstance(over, cst.Call) and source.is_named(over.func, "range")
 
 
-def is_whole(source: Source, node: cst.BaseExpression) -> bool:
-    """Whether it is a whole number, or a product of such, as ``5 * 8``."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
-        return is_whole(source, node.left) and is_whole(source, node.right)
-    return isinstance(node, cst.Integer)
-
-
-def whole(context: Context, found: Origin) -> int | None:
-    """The number that is written there; None for anything else, and for a field that calls give another."""
-    if found.kind == "field":
-        held = _held(found)
-        if any(source.argument(call, held) is not None for source, call in context.calls()):
-            return None
-    if found.kind == "unknown" or not is_whole(found.source, found.node):
-        return None
-    number = 1
-    for one in found.source.nodes(cst.Integer, within=found.node):
-        number *= ast.literal_eval(one.value)
-    return number
-
-
 def _set_by_word(context: Context, found: Origin) -> str | None:
     """The word of the command line, or the file it names, that may give a constant another value in a script
     that runs other code as its own."""
     if found.kind != "constant" or not executes_text(found.source):
         return None
-    own = f"--{_held(found)}"
+    own = f"--{held_as(found)}"
     words = context.profile.manifest.argv
     return next((word for word in words if word.split("=")[0] == own or word.endswith(".py")), None)
-
-
-def _held(found: Origin) -> str:
-    """The variable, field, option or keyword that is given the value; "" for none."""
-    for node in found.source.ancestors(found.node):
-        if isinstance(node, cst.Assign):
-            return _word(found.source, node.targets[0].target)
-        if isinstance(node, cst.AnnAssign):
-            return _word(found.source, node.target)
-        if isinstance(node, cst.Param):
-            return node.name.value
-        if isinstance(node, cst.DictElement):
-            return str(found.source.literal(node.key))
-        if isinstance(node, cst.Call):
-            options = option_names(found.source, node)
-            if options:
-                return options[-1].lstrip("-").replace("-", "_")
-        if isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value != "default":
-            return node.keyword.value
-    return ""
-
-
-def _word(source: Source, node: cst.CSTNode) -> str:
-    """The last word of ``name``, ``plan.name`` or ``plan["name"]``; "" for anything else."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute):
-        return node.attr.value
-    if isinstance(node, cst.Subscript) and len(node.slice) == 1:
-        index = node.slice[0].slice
-        key = source.literal(index.value) if isinstance(index, cst.Index) else None
-        return key if isinstance(key, str) else ""
-    return ""
 
 
 def _lines(
@@ -427,188 +384,3 @@ def _drawn(source: Source, loop: cst.For) -> Iterator[list[cst.BaseExpression]]:
             shape = given.value if given is not None else None
             if isinstance(shape, (cst.Tuple, cst.List)) and len(shape.elements) == 1:
                 yield [shape.elements[0].value]
-
-
-# -- what else reads the numbers ----------------------------------------------------------------
-
-
-class _Reads:
-    """All that reads a number, as far as the text says."""
-
-    def __init__(self, context: Context, found: Origin) -> None:
-        self._context, self.found = context, found
-        self.nodes = {node: source for source, node in self._follow()}
-
-    def _follow(self) -> Iterator[tuple[Source, cst.BaseExpression]]:
-        """Reads under the name that it is written by, and under those that it is passed on by."""
-        words, seen = [_held(self.found)], set[str]()
-        if self.found.kind == "literal":
-            yield self.found.source, self.found.node
-        while words:
-            word = words.pop()
-            if not word or word in seen:
-                continue
-            seen.add(word)
-            for source in self._context.sources():
-                for node in source.nodes(cst.Name, cst.Attribute, cst.Subscript):
-                    if _word(source, node) == word and self._is_read(source, node):
-                        yield source, node
-                        words += _names(source, node)
-
-    def _is_read(self, source: Source, node: cst.BaseExpression) -> bool:
-        above = source.parent(node)
-        if isinstance(node, cst.Name) and (not source.is_value(node) or isinstance(above, cst.Param)):
-            return False
-        if isinstance(above, cst.Call) and above.func is node:
-            return False
-        if isinstance(node, (cst.Name, cst.Attribute)) and source.binds(node):
-            return False
-        if self._context.reached.node(source, node) is False:
-            return False
-        return origin(self._context, source, node, ends=is_whole).node is self.found.node
-
-    def __contains__(self, node: object) -> bool:
-        return node in self.nodes
-
-    def only_counts(self, loop: cst.For, written: cst.BaseExpression, sizes: _Reads | None) -> bool:
-        """Whether it is read for what fewer and larger batches do not change, or change with it. ``written``:
-        what the update counts its batches by."""
-        return all(
-            node is written
-            or source.inside(node, loop.iter)
-            or _is_cycle(source, node)
-            or _is_passed(self, source, node)
-            or _is_divisor(source, node)
-            or _is_last(source, node)
-            or _is_told(source, node)
-            or _in_product(source, node, sizes)
-            or _in_product_of_loss(source, node)
-            for node, source in self.nodes.items()
-        )
-
-    def only_sizes(self, taken: tuple[cst.BaseExpression, ...], counts: _Reads) -> bool:
-        """The same of the number of rows. ``taken``: what the batches are cut by."""
-        return all(
-            node in taken
-            or _is_passed(self, source, node)
-            or _is_told(source, node)
-            or _in_product(source, node, counts)
-            for node, source in self.nodes.items()
-        )
-
-
-def _names(source: Source, node: cst.BaseExpression) -> list[str]:
-    """What a number is called where this read passes it on: by an assignment, or as an argument."""
-    above = source.parent(node)
-    if isinstance(above, cst.Assign):
-        return [_word(source, one.target) for one in above.targets]
-    if isinstance(above, cst.AnnAssign):
-        return [_word(source, above.target)]
-    param = _param(source, node)
-    return [param[0]] if param is not None else []
-
-
-def _param(source: Source, node: cst.BaseExpression) -> tuple[str, cst.FunctionDef] | None:
-    """The parameter of a function or class of this file that gets it, and that function."""
-    arg = source.parent(node)
-    call = source.parent(arg) if isinstance(arg, cst.Arg) else None
-    if not isinstance(arg, cst.Arg) or not isinstance(call, cst.Call) or arg.star:
-        return None
-    name = _word(source, call.func)
-    made = [methods(one).get("__init__") for one in source.nodes(cst.ClassDef) if one.name.value == name]
-    functions = [*source.functions(name), *(one for one in made if one is not None)]
-    given = parameter_of(functions[0], arg, call) if len(functions) == 1 else None
-    return (given, functions[0]) if given is not None else None
-
-
-def _is_passed(reads: _Reads, source: Source, node: cst.BaseExpression) -> bool:
-    """Whether all of its new name's reads are known to be of this number."""
-    names, param = _names(source, node), _param(source, node)
-    within = param[1] if param is not None else source.module
-    return bool(names) and all(
-        any(
-            where is source and _word(where, one) == name and where.inside(one, within)
-            for one, where in reads.nodes.items()
-        )
-        for name in names
-    )
-
-
-def _is_divisor(source: Source, node: cst.BaseExpression) -> bool:
-    """Whether something is divided by it, as each loss: ``loss / n``, ``loss /= n``, ``loss.div(n)``."""
-    above = source.parent(node)
-    if isinstance(above, cst.BinaryOperation):
-        return above.right is node and isinstance(above.operator, (cst.Divide, cst.FloorDivide))
-    if isinstance(above, cst.AugAssign):
-        return above.value is node and isinstance(above.operator, cst.DivideAssign)
-    call = source.parent(above) if isinstance(above, cst.Arg) else None
-    return isinstance(call, cst.Call) and source.is_named(call.func, "div", "div_", "true_divide")
-
-
-def _is_cycle(source: Source, node: cst.BaseExpression) -> bool:
-    """Whether turns are counted by it: ``(i + 1) % n``."""
-    above = source.parent(node)
-    if not isinstance(above, cst.BinaryOperation) or not isinstance(above.operator, cst.Modulo):
-        return False
-    return above.right is node
-
-
-def _is_last(source: Source, node: cst.BaseExpression) -> bool:
-    """Whether it is ``n - 1`` in a comparison: the last of the parts."""
-    above = source.parent(node)
-    if not isinstance(above, cst.BinaryOperation) or not isinstance(above.operator, cst.Subtract):
-        return False
-    outer = source.parent(above)
-    compared = isinstance(outer, (cst.Comparison, cst.ComparisonTarget))
-    return compared and above.left is node and source.literal(above.right) == 1
-
-
-def _is_told(source: Source, node: cst.BaseExpression) -> bool:
-    """Whether it is only printed."""
-    if source.enclosing(node, cst.FormattedStringExpression) is not None:
-        return True
-    above = source.parent(node)
-    call = source.parent(above) if isinstance(above, cst.Arg) else None
-    return isinstance(call, cst.Call) and source.is_named(call.func, *_PRINTS)
-
-
-def _factors_around(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:
-    """The largest product or quotient whose factor it is."""
-    whole: cst.BaseExpression = node
-    above = source.parent(whole)
-    while isinstance(above, cst.BinaryOperation):
-        multiplied = isinstance(above.operator, cst.Multiply)
-        divided = isinstance(above.operator, (cst.Divide, cst.FloorDivide)) and above.left is whole
-        if not multiplied and not divided:
-            break
-        whole, above = above, source.parent(above)
-    return whole
-
-
-def _in_product(source: Source, node: cst.BaseExpression, others: _Reads | None) -> bool:
-    """Whether it is multiplied by the other number: the samples of an update."""
-    whole = _factors_around(source, node)
-    if others is None or whole is node:
-        return False
-    inner = source.nodes(cst.Name, cst.Attribute, cst.Subscript, within=whole)
-    return any(one in others and _factors_around(source, one) is whole for one in inner)
-
-
-def _in_product_of_loss(source: Source, node: cst.BaseExpression) -> bool:
-    """Whether a part's loss is multiplied by it, as ``loss.item() * n``, to undo the division."""
-    whole = _factors_around(source, node)
-    calls = source.nodes(cst.Call, within=whole)
-    return whole is not node and any(source.is_named(call.func, "item", "detach") for call in calls)
-
-
-def _is_averaged(reads: _Reads, source: Source, loop: cst.For) -> bool:
-    """Whether the loop divides by the number of its turns, or multiplies by what was divided by it."""
-    for node, where in reads.nodes.items():
-        inside = where is source and source.inside(node, source.scope(loop))
-        if not inside or not _is_divisor(source, node):
-            continue
-        above = source.parent(node)
-        one = isinstance(above, cst.BinaryOperation) and source.literal(above.left) in (1, 1.0)
-        if source.inside(node, loop) or one:
-            return True
-    return False

@@ -355,7 +355,7 @@ from warpline.model.change import Change, JoinedBatches, LargerBatch, Replace, S
 from warpline.model.profile import Kernel, LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.accumulating import Parts, accumulated_every, is_whole, parts_of, whole
+from warpline.rulekit.accumulating import Parts, accumulated_every, parts_of
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.frameworks import ACCUMULATES, accumulating_half
 from warpline.rulekit.holders import holder
@@ -363,6 +363,7 @@ from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
 from warpline.rulekit.memory import free_bytes
+from warpline.rulekit.number_reads import is_whole, whole
 from warpline.rulekit.origins import origin
 from warpline.rulekit.queues import taken
 from warpline.rulekit.saving import Spent
