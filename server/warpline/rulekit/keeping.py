@@ -9,6 +9,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below, function_of
+from warpline.rulekit.compiled_reach import lines_in
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.storages import VIEWS, storages
@@ -38,7 +39,7 @@ def endless_caches(context: Context, made: LineCost) -> list[tuple[Source, cst.D
     for source in context.sources():
         for function in source.nodes(cst.FunctionDef):
             endless = [one for one in function.decorators if _is_endless(source, one.decorator)]
-            own = _lines_in(context, source, function) if endless else ()
+            own = lines_in(context, source, function) if endless else ()
             inside = {one.place for cost in own if cost.calls >= _EACH for one in below(context, cost)}
             found += [(source, one) for one in endless if made.place in inside]
     return found
@@ -522,14 +523,9 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
 
 def _calling(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
     """Lines that called the function in the captured steps, by whatever name."""
-    own = {function_of(cost) for cost in _lines_in(context, source, function)}
+    own = {function_of(cost) for cost in lines_in(context, source, function)}
     own = {one for one in own if one[1].rpartition(".")[2] == function.name.value}
     return [cost for cost in context.profile.lines if own & set(cost.called)]
-
-
-def _lines_in(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
-    """The lines of a function, but its first."""
-    return [cost for cost in context.costs_of(source, function) if cost.line > source.line(function)]
 
 
 def _all_given(context: Context, source: Source, function: cst.FunctionDef, depth: int, graph: bool) -> bool:
