@@ -32,6 +32,7 @@ from warpline.rulekit.number_reads import (
 )
 from warpline.rulekit.origins import Origin, executes_text, origin, overridden
 from warpline.rulekit.slicing import cuts_of, taken_sizes
+from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source, is_method
@@ -182,11 +183,8 @@ def _is_length(source: Source, call: cst.Call, loop: cst.For) -> bool:
 def _length_alike(source: Source, call: cst.Call, named: Reads) -> bool:
     """Whether fewer batches change nothing there: the last is asked for, a sum over all is divided by it, or
     it is divided by how many an update has."""
-    if (
-        is_told(source, call)
-        or is_divisor(source, call)
-        or source.enclosing(call, cst.Comparison) is not None
-    ):
+    compared = source.enclosing(call, cst.Comparison) is not None
+    if compared or is_told(source, call) or is_divisor(source, call):
         return True
     above = source.parent(call)
     while isinstance(above, cst.BinaryOperation):
@@ -231,15 +229,11 @@ def _only_tells(source: Source, test: cst.Comparison) -> bool:
     choice = source.enclosing(test, cst.If)
     if choice is None or not source.inside(test, choice.test) or choice.orelse is not None:
         return False
-    body = choice.body
-    small = list(body.body) if isinstance(body, cst.SimpleStatementSuite) else []
-    for line in body.body if isinstance(body, cst.IndentedBlock) else ():
-        small += line.body if isinstance(line, cst.SimpleStatementLine) else [cst.Pass()]
     return all(
         isinstance(one, cst.Expr)
         and isinstance(one.value, cst.Call)
         and source.is_named(one.value.func, *PRINTS)
-        for one in small
+        for one in descend(choice.body, cst.BaseSmallStatement, cst.BaseCompoundStatement)
     )
 
 
@@ -349,13 +343,8 @@ def _of_slices(context: Context, source: Source, loop: cst.For) -> Iterator[_Tak
     """The sizes of batches that the loop takes from an iterator, or has a function draw."""
     made = [*_taken(source, loop), *_drawn(source, loop)]
     for sizes in made:
-        found = origin(context, source, sizes[0], ends=is_whole)
-        same = [
-            node
-            for node in sizes
-            if node is sizes[0] or origin(context, source, node, ends=is_whole).node is found.node
-        ]
-        if len(same) == len(sizes):
+        found, *others = (origin(context, source, node, ends=is_whole) for node in sizes)
+        if all(one.node is found.node for one in others):
             yield found, tuple(sizes)
 
 

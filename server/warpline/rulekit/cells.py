@@ -11,7 +11,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.rounds import LEAST_ROUNDS
 from warpline.rulekit.terms import descend, names_in
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, alone
 
 #: The layer that works on a whole sequence with the same weights, by the cell's operator.
 LAYERS = {
@@ -50,12 +50,8 @@ def cells(context: Context) -> Iterator[Cells]:
 def _fed_from_outside(loop: cst.For, statement: cst.SimpleStatementLine) -> bool:
     """Whether ``statement`` assigns the cell's state, no other one does, and the first argument of its call
     is made of nothing that a round computes from the state."""
-    assign = statement.body[0]
-    if (
-        len(statement.body) != 1
-        or not isinstance(assign, cst.Assign)
-        or not isinstance(assign.value, cst.Call)
-    ):
+    assign = alone(statement)
+    if not isinstance(assign, cst.Assign) or not isinstance(assign.value, cst.Call):
         return False
     state = {name for target in assign.targets for name in _names(target.target)}
     others = [(one, node) for node in descend(loop.body, cst.Assign, cst.AugAssign, cst.For)

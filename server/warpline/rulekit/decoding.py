@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
@@ -14,6 +14,7 @@ from warpline.rulekit.calling import callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph, Node, graph_of
 from warpline.rulekit.growing import LEAST_LENGTHS, grows
+from warpline.rulekit.terms import descend, names_in
 
 #: Attention as one operator, and the position of ``is_causal`` among its arguments.
 _CAUSAL = {
@@ -162,19 +163,10 @@ def _called_before(context: Context, file: str, line: int) -> tuple[str, int] | 
     statement = source.statement_at(line)
     if statement is None:
         return None
-    read = {name.value for name in source.nodes(cst.Name, within=statement)}
-    block = source.block(statement)
+    read, block = names_in(statement), source.block(statement)
     for before in reversed(block[: block.index(statement)]):
         small = before.body[0] if isinstance(before, cst.SimpleStatementLine) else None
-        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
-            names = {name.value for target in small.targets for name in _names(target.target)}
-            if names & read:
-                return file, source.line(before)
+        called = isinstance(small, cst.Assign) and isinstance(small.value, cst.Call)
+        if called and any(one.value in read and source.binds(one) for one in descend(before, cst.Name)):
+            return file, source.line(before)
     return file, line
-
-
-def _names(target: cst.BaseAssignTargetExpression) -> Iterator[cst.Name]:
-    if isinstance(target, cst.Name):
-        yield target
-    elif isinstance(target, (cst.Tuple, cst.List)):
-        yield from (one.value for one in target.elements if isinstance(one.value, cst.Name))

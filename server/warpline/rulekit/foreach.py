@@ -18,10 +18,11 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.foreach_record import ADVICE, Operation, alike, check_rounds
+from warpline.rulekit.origins import assignments
 from warpline.rulekit.rounds import is_read_outside
 from warpline.rulekit.terms import descend, names_in
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import NOT_LITERAL, Source, called_name
+from warpline.syntax.source import NOT_LITERAL, Source, alone, called_name, only_target
 from warpline.text.lines import lines_of
 
 #: The operators that have a form for lists since torch 2.1, and what they are given: "L" a list, "N" a number
@@ -155,19 +156,12 @@ class Loop:
                 for small in (line.body if isinstance(line, cst.SimpleStatementLine) else (line,))
             ]
             return all(isinstance(one, cst.Continue) or self._begins(one) for one in inner)
-        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-            return False
-        assign = statement.body[0]
+        assign = alone(statement)
         if isinstance(assign, cst.Assert):
             return self._asks(assign.test)
-        if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
+        if only_target(assign) is None:
             return False
-        target, value = assign.targets[0].target, assign.value
-        pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]] = [(target, value)]
-        if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
-            if len(target.elements) != len(value.elements):
-                return False
-            pairs = [(one.value, two.value) for one, two in zip(target.elements, value.elements, strict=True)]
+        pairs = list(assignments(self.source, assign))
         if not all(isinstance(one, cst.Name) and self.path(two) for one, two in pairs):
             return False
         self.names |= {name for one, two in pairs if self.own(two) for name in self._named(one)}
@@ -177,13 +171,8 @@ class Loop:
         """What is done for some of the tensors, where that is all that is left of a round: ``if p.grad is not
         None:``."""
         one = statements[0] if len(statements) == 1 else None
-        if (
-            not isinstance(one, cst.If)
-            or one.orelse is not None
-            or not isinstance(one.body, cst.IndentedBlock)
-        ):
-            return None
-        return list(one.body.body) if self._asks(one.test) else None
+        block = one.body if isinstance(one, cst.If) and one.orelse is None and self._asks(one.test) else None
+        return list(block.body) if isinstance(block, cst.IndentedBlock) else None
 
     def _asks(self, test: cst.BaseExpression) -> bool:
         """Whether a condition asks for nothing that a tensor holds."""
@@ -192,9 +181,8 @@ class Loop:
 
     def _begins(self, statement: cst.CSTNode) -> bool:
         """Whether it gives a tensor's state its first value, made of that tensor alone."""
-        if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
-            return False
-        if not isinstance(statement.targets[0].target, (cst.Subscript, cst.Attribute)):
+        kept = isinstance(only_target(statement), (cst.Subscript, cst.Attribute))
+        if not isinstance(statement, cst.Assign) or not kept:
             return False
         return self.source.literal(statement.value) is not NOT_LITERAL or self._first(statement.value)
 
@@ -231,6 +219,9 @@ class Loop:
         """Whether it is something else in each round."""
         return bool(self._named(node) & (self.names | set(self.written.made)))
 
+    def _other(self, node: cst.CSTNode) -> Refused:
+        return Refused(_OTHER.format(self.source.code(node)))
+
     def _named(self, node: cst.CSTNode) -> set[str]:
         return {name.value for name in descend(node, cst.Name) if self.source.is_value(name)}
 
@@ -240,9 +231,9 @@ class Loop:
             raise Refused("a number differs from tensor to tensor")
         for one in descend(node, cst.BaseExpression):
             if isinstance(one, cst.Call) and self.source.name(one.func) not in _OF_NUMBERS:
-                raise Refused(_OTHER.format(self.source.code(one)))
+                raise self._other(one)
             if isinstance(one, (cst.NamedExpr, cst.Lambda, cst.Await, cst.Yield)):
-                raise Refused(_OTHER.format(self.source.code(one)))
+                raise self._other(one)
         return self.source.code(node)
 
     def _tensors(self, node: cst.BaseExpression, *, changes: bool = False) -> str | None:
@@ -254,7 +245,7 @@ class Loop:
             return None
         if self.path(node):
             if self._named(node) & set(self.written.made):
-                raise Refused(_OTHER.format(self.source.code(node)))
+                raise self._other(node)
             return self.listed(node)
         return self._computed(node, changes)
 
@@ -288,7 +279,7 @@ class Loop:
                 return self._made("neg", first, [], "")
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
             return self._called(node, node.func, changes)
-        raise Refused(_OTHER.format(self.source.code(node)))
+        raise self._other(node)
 
     def _called(self, call: cst.Call, called: cst.Attribute, changes: bool) -> str:
         name = called.attr.value
@@ -296,7 +287,7 @@ class Loop:
         if name in ("clone", "detach") and not arguments:
             first = self._tensors(called.value, changes=changes)
             if first is None:
-                raise Refused(_OTHER.format(self.source.code(call)))
+                raise self._other(call)
             if name == "detach":  # outside of autograd it is the same
                 return first
             self.written.operations.append(Operation("clone", 1, False, self.lines))
@@ -308,22 +299,13 @@ class Loop:
         short = name.removesuffix("_")
         first = self._tensors(receiver, changes=changes) if receiver is not None else None
         in_place = name.endswith("_")
-        if (
-            first is None
-            or short not in _FORMS
-            or (in_place and not changes)
-            or any(arg.star for arg in arguments)
-        ):
-            raise Refused(_OTHER.format(self.source.code(call)))
+        if first is None or short not in _FORMS or (in_place and not changes):
+            raise self._other(call)
         _, names, number = _FORMS[short]
-        given: dict[str, cst.BaseExpression] = {}
-        for position, arg in enumerate(arguments):
-            key = arg.keyword.value if arg.keyword is not None else (*names, "")[min(position, len(names))]
-            if key not in (*names, number) or not key or key in given:
-                raise Refused(_OTHER.format(self.source.code(call)))
-            given[key] = arg.value
-        if any(key not in given for key in names):
-            raise Refused(_OTHER.format(self.source.code(call)))
+        passed = self.source.arguments(call.with_changes(args=arguments), names)
+        if passed is None or not set(names) <= set(passed) <= {*names, *([number] if number else [])}:
+            raise self._other(call)
+        given = {key: arg.value for key, arg in passed.items()}
         extra = f", {number}={self.number(given[number])}" if number in given else ""
         rest = [(self._tensors(given[key]), given[key]) for key in names]
         average = self._average(receiver, given["src"]) if short == "copy" and in_place else None
@@ -385,10 +367,10 @@ class Loop:
         forms = _FORMS[name][0]
         for (tensors, node), form in zip(rest, forms, strict=True):
             if (form == "L" and tensors is None) or (form == "N" and tensors is not None):
-                raise Refused(_OTHER.format(self.source.code(node)))
+                raise self._other(node)
         lists = 1 + sum(tensors is not None for tensors, _ in rest)
         if name in ("add", "sub") and extra and lists == 1:
-            raise Refused(_OTHER.format(self.source.code(rest[0][1])))
+            raise self._other(rest[0][1])
         given = [tensors if tensors is not None else self.number(node) for tensors, node in rest]
         self.written.operations.append(Operation(name, lists, bool(extra), self.lines))
         if in_place:
@@ -413,16 +395,13 @@ class Loop:
     def statement(self, statement: cst.CSTNode) -> None:
         """Write a statement of a round for lists. Raises Refused."""
         self.hint, self.lines = "result", self.source.extent(statement)
-        small = (
-            statement.body[0]
-            if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
-            else None
-        )
+        small = alone(statement)
+        target = only_target(small)
         if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
             before = len(self.written.lines)
             self._computed(small.value, changes=True)
             if len(self.written.lines) == before:
-                raise Refused(_OTHER.format(self.source.code(small)))
+                raise self._other(small)
         elif isinstance(small, cst.AugAssign) and type(small.operator) in _OPERATORS:
             name = _OPERATORS[type(small.operator)]
             first = self._tensors(small.target)
@@ -430,37 +409,32 @@ class Loop:
                 raise Refused("a round needs what the one before computed")
             second = self._tensors(small.value)
             self._made(name, first, [(second, small.value)], "", in_place=True)
-        elif (
-            isinstance(small, cst.Assign)
-            and len(small.targets) == 1
-            and isinstance(small.targets[0].target, cst.Name)
-        ):
-            name = self.hint = small.targets[0].target.value
+        elif isinstance(small, cst.Assign) and isinstance(target, cst.Name):
+            name = self.hint = target.value
             code = self._tensors(small.value, changes=True)
             if code is None:
-                raise Refused(_OTHER.format(self.source.code(small)))
+                raise self._other(small)
             if not code.isidentifier():
                 known = self.written.made.get(name) or self.written.lists.get(name)
                 others = (*self.written.made.items(), *self.written.lists.items())
                 if known in [held for other, held in others if other != name]:
                     known = None
                 if known is None and self.sometimes:
-                    raise Refused(_OTHER.format(self.source.code(small)))
+                    raise self._other(small)
                 code, made = known or self._fresh(name), code
                 self.written.lines.append(f"{code} = {made}")
             self.written.made[name] = code
         elif isinstance(statement, cst.If):
             self._branch(statement)
-        elif (
-            isinstance(small, cst.Assign)
-            and len(small.targets) == 1
-            and statement is self.body[-1]
-            and self.own(small.targets[0].target)
-            and self.path(small.targets[0].target)
-        ):
-            self._store(small.targets[0].target, small.value)
+        elif isinstance(small, cst.Assign) and target is not None and statement is self.body[-1]:
+            if not self.own(target) or not self.path(target):
+                raise self._line(statement)
+            self._store(target, small.value)
         else:
-            raise Refused(_OTHER.format(self.source.lines[self.lines[0] - 1].strip()))
+            raise self._line(statement)
+
+    def _line(self, statement: cst.CSTNode) -> Refused:
+        return Refused(_OTHER.format(self.source.lines[self.source.line(statement) - 1].strip()))
 
     def _branch(self, statement: cst.If) -> None:
         """``if decay != 0:``, which is the same for all tensors."""
@@ -470,7 +444,7 @@ class Loop:
             or self.sometimes
             or self.own(statement.test)
         ):
-            raise Refused(_OTHER.format(self.source.lines[self.source.line(statement) - 1].strip()))
+            raise self._line(statement)
         test, before, self.sometimes = self.number(statement.test), len(self.written.lines), True
         for inner in statement.body.body:
             self.statement(inner)
@@ -478,7 +452,7 @@ class Loop:
         step = self.source.module.default_indent
         self.written.lines[before:] = [f"if {test}:", *(step + one for one in self.written.lines[before:])]
 
-    def _store(self, target: cst.BaseAssignTargetExpression, value: cst.BaseExpression) -> None:
+    def _store(self, target: cst.BaseExpression, value: cst.BaseExpression) -> None:
         """``self.kept[name] = new`` at the end of a round: once all are computed, in a loop of its own."""
         self.hint = "value"
         code, named = self._tensors(value, changes=True), sorted(self._named(target) & self.names)

@@ -13,7 +13,7 @@ from warpline.rulekit.foreach_record import ADVICE, check_rounds
 from warpline.rulekit.origins import parameter_of
 from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name
+from warpline.syntax.source import Source, alone, called_name
 
 
 def lists_at(context: Context, cost: LineCost) -> Fix:
@@ -60,8 +60,8 @@ def _called(context: Context, source: Source, line: int, call_line: int) -> Fix:
 
 def _only_call(context: Context, source: Source, function: cst.FunctionDef, loop: Loop) -> cst.Call:
     """The call that is all that a round does, if nothing else uses the function. Raises Refused."""
-    small = loop.body[0].body[0] if isinstance(loop.body[0], cst.SimpleStatementLine) else None
-    call = small.value if isinstance(small, cst.Expr) and len(loop.body) == 1 else None
+    small = alone(loop.body[0]) if len(loop.body) == 1 else None
+    call = small.value if isinstance(small, cst.Expr) else None
     name = function.name.value
     if not isinstance(call, cst.Call) or called_name(call) != name:
         raise Refused(ADVICE)

@@ -9,7 +9,7 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.lasting import lasting
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement
+from warpline.syntax.source import Source, Statement, only_target
 
 _JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
 
@@ -29,24 +29,20 @@ class Growth:
 def join_in_loop(source: Source, line: int) -> Growth | None:
     """``out = torch.cat([out, piece])`` on ``line``, in a loop."""
     for call in source.calls(line, *_JOINS):
-        statement = source.statement(call)
-        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        statement, target, loops = (
+            source.statement(call),
+            only_target(source.parent(call)),
+            source.loops(call),
+        )
         parts = call.args[0].value if call.args else None
-        loops = source.loops(call)
-        if (
-            not isinstance(small, cst.Assign)
-            or small.value is not call
-            or len(small.targets) != 1
-            or not loops
-        ):
+        if not isinstance(target, cst.Name) or not loops or statement is None:
             continue
-        if not isinstance(parts, (cst.List, cst.Tuple)) or len(parts.elements) != 2 or statement is None:
+        if not isinstance(parts, (cst.List, cst.Tuple)) or len(parts.elements) != 2:
             continue
-        target, (first, second) = source.code(small.targets[0].target), parts.elements
-        if any(isinstance(one, cst.StarredElement) for one in parts.elements):
-            continue
-        if source.code(first.value) == target and isinstance(small.targets[0].target, cst.Name):
-            return Growth(source, target, call, second.value, statement, loops[0])
+        first, second = parts.elements
+        starred = any(isinstance(one, cst.StarredElement) for one in parts.elements)
+        if source.code(first.value) == target.value and not starred:
+            return Growth(source, target.value, call, second.value, statement, loops[0])
     return None
 
 

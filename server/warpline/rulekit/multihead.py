@@ -7,7 +7,7 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, only_target
 
 #: Position of `need_weights` among the arguments of its `forward`.
 _POSITION = 4
@@ -32,8 +32,6 @@ def _drops_the_second(source: Source, call: cst.Call) -> bool:
     parent = source.parent(call)
     if isinstance(parent, cst.Subscript):
         return parent.value is call and source.code(parent).endswith("[0]")
-    if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
-        return False
-    target = parent.targets[0].target
+    target = only_target(parent)
     elements = target.elements if isinstance(target, (cst.Tuple, cst.List)) else ()
     return len(elements) == 2 and source.code(elements[1].value) == "_"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import math
 from collections.abc import Iterator
 
 import libcst as cst
@@ -29,10 +29,8 @@ def whole(context: Context, found: Origin) -> int | None:
             return None
     if found.kind == "unknown" or not is_whole(found.source, found.node):
         return None
-    number = 1
-    for one in found.source.nodes(cst.Integer, within=found.node):
-        number *= ast.literal_eval(one.value)
-    return number
+    numbers = found.source.nodes(cst.Integer, within=found.node)
+    return math.prod(int(one.value, 0) for one in numbers)
 
 
 def held_as(found: Origin) -> str:

@@ -11,7 +11,7 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused, free_name
-from warpline.syntax.source import Source, Statement, appended, is_method, only_target
+from warpline.syntax.source import Source, Statement, appended, is_method, only_target, plain_lines
 from warpline.text.lines import lines_of
 
 #: What tells one group from another by its number, or may.
@@ -259,15 +259,11 @@ def _is_setting(source: Source, node: cst.CSTNode | None) -> bool:
 def _sets_settings(source: Source, loop: cst.For) -> bool:
     """Whether the loop only assigns to settings of its group what follows from its settings and from values
     that are the same for all: it calls nothing that may be different each time."""
-    lines = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
-    smalls = [small for line in lines for small in getattr(line, "body", ())]
-    if not smalls or not isinstance(loop.target, cst.Name):
+    smalls = plain_lines(loop.body)
+    if smalls is None or not isinstance(loop.target, cst.Name):
         return False
     for small in smalls:
-        assign = isinstance(small, cst.Assign) and len(small.targets) == 1
-        if not assign and not isinstance(small, cst.AugAssign):
-            return False
-        target = small.targets[0].target if isinstance(small, cst.Assign) else small.target
+        target = small.target if isinstance(small, cst.AugAssign) else only_target(small)
         if not _is_setting(source, target):
             return False
         if not all(source.name(one.func) in _PURE for one in source.nodes(cst.Call, within=small)):

@@ -6,7 +6,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, only_target
 from warpline.wire.run import Site
 from warpline.wire.sites import Parallel, facts_of
 
@@ -33,13 +33,10 @@ def calls_of(context: Context, site: Site) -> list[LineCost]:
 def wrapper_name(context: Context, site: Site) -> str:
     """``model`` of ``model = DistributedDataParallel(…)``; "" when it is not so plain."""
     found = wrapper_call(context, site)
-    statement = found[0].statement(found[1]) if found is not None else None
-    if found is None or not isinstance(statement, cst.SimpleStatementLine):
+    if found is None:
         return ""
-    small = statement.body[0]
-    if isinstance(small, cst.Assign) and small.value is found[1] and len(small.targets) == 1:
-        return found[0].code(small.targets[0].target)
-    return ""
+    target = only_target(found[0].parent(found[1]))
+    return found[0].code(target) if target is not None else ""
 
 
 def wrapper_call(context: Context, site: Site) -> tuple[Source, cst.Call] | None:

@@ -210,11 +210,10 @@ def _refuse_other_uses(context: Context, source: Source, function: cst.FunctionD
 
 def _replaced(source: Source, edits: Edits, made: cst.Call) -> None:
     """``nn.Linear(…)`` for a convolution of width 1. Raises Refused for others, or other arguments."""
-    given: dict[str, cst.BaseExpression] = {}
-    for at, arg in enumerate(made.args):
-        if arg.star or (arg.keyword is None and at >= len(_ORDER)):
-            raise Refused("the convolution has other arguments")
-        given[arg.keyword.value if arg.keyword is not None else _ORDER[at]] = arg.value
+    passed = source.arguments(made, _ORDER)
+    if passed is None:
+        raise Refused("the convolution has other arguments")
+    given = {name: arg.value for name, arg in passed.items()}
     if source.literal(given.get("kernel_size")) not in (1, (1,), [1]):
         raise Refused("the convolution's width is not written as 1")
     sizes = [given.get(name) for name in _ORDER[:2]]

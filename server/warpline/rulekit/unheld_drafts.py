@@ -25,7 +25,7 @@ from warpline.rulekit.origins import called_as
 from warpline.rulekit.saving import Spent, leaving
 from warpline.rulekit.ungraphed import without_graph
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, is_method, receiver
+from warpline.syntax.source import Source, alone, is_method, only_target, receiver
 from warpline.wire.sites import Module, Optimizer, Untrained, facts_of
 
 #: Sums of a weight's gradient with what is there already.
@@ -226,11 +226,11 @@ def _without_gradients(context: Context, untrained: list[tuple[tuple[str, int], 
 
 def _held_at(source: Source, line: int, names: list[str]) -> list[cst.BaseExpression]:
     """The call whose result the statement on that line gives to what is known to hold the module."""
-    statement = source.statement_at(line)
-    given = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    if not isinstance(given, cst.Assign) or len(given.targets) != 1 or not isinstance(given.value, cst.Call):
+    given = alone(source.statement_at(line))
+    target = only_target(given)
+    if not isinstance(given, cst.Assign) or target is None or not isinstance(given.value, cst.Call):
         return []
-    target, of = given.targets[0].target, source.enclosing(given, cst.ClassDef)
+    of = source.enclosing(given, cst.ClassDef)
     name = source.code(target)
     if isinstance(target, cst.Attribute):
         name = f"{of.name.value if of is not None else ''}.{target.attr.value}"

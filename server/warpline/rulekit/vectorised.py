@@ -254,17 +254,11 @@ def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStat
     known: set[str] = set()
     bound = _bound(loop.body)
     for line in small:
-        if isinstance(line, cst.Assign):
-            targets = [target.target for target in line.targets]
-        elif isinstance(line, cst.AnnAssign):
-            targets = [line.target]
-        elif line is small[-1]:
-            targets = []
-        else:
+        if not isinstance(line, (cst.Assign, cst.AnnAssign)) and line is not small[-1]:
             raise Refused("an iteration does more than compute its result")
         if (_read(line) & bound) - known:
             raise Refused("each iteration needs the result of the previous one")
-        if not all(isinstance(one, cst.Name) for target in targets for one in _flat(target)):
+        if any(isinstance(one, (cst.Attribute, cst.Subscript)) for one in _targets(line)):
             raise Refused("an iteration does more than compute its result")
         known |= _bound(line)
     for name in sorted(bound | names_in(loop.target)):
@@ -369,18 +363,18 @@ def _name(target: cst.CSTNode) -> str:
     return target.value
 
 
-def _flat(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """A target, or those that it unpacks to."""
-    for one in target.elements if isinstance(target, (cst.Tuple, cst.List)) else ():
-        yield from _flat(one.value)
-    if not isinstance(target, (cst.Tuple, cst.List)):
-        yield target
+def _targets(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What assignments in ``node`` give a value, each part of what they unpack to."""
+    waiting = [item.target for item in descend(node, cst.AssignTarget, cst.AugAssign, cst.AnnAssign)]
+    for target in waiting:
+        if isinstance(target, (cst.Tuple, cst.List)):
+            waiting += [one.value for one in target.elements]
+        else:
+            yield target
 
 
 def _bound(node: cst.CSTNode) -> set[str]:
-    """Names that assignments in ``node`` give a value."""
-    targets = (item.target for item in descend(node, cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
-    return {one.value for target in targets for one in _flat(target) if isinstance(one, cst.Name)}
+    return {one.value for one in _targets(node) if isinstance(one, cst.Name)}
 
 
 def _read(line: cst.CSTNode) -> set[str]:

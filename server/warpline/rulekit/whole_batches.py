@@ -13,7 +13,7 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.loaders import loader_call
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, alone
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -43,7 +43,7 @@ def are_rows(context: Context, site: Site) -> bool:
     for function in source.at(loader.rows_line, cst.FunctionDef)[:1]:
         *before, last = function.body.body
         parameters = [one.name.value for one in function.params.params]
-        returned = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
+        returned = alone(last)
         documented = not before or (len(before) == 1 and function.get_docstring() is not None)
         if isinstance(returned, cst.Return) and documented and len(parameters) == 2:
             values = _values(returned.value)
@@ -83,7 +83,11 @@ def whole_batches(context: Context, site: Site) -> Fix:
     source, call = loader_call(context, site)
     if not source.is_named(call.func, "DataLoader"):
         raise Refused("the loader is made by a class or function of its own")
-    given = _given(call)
+    given = source.arguments(call, _ORDER)
+    if given is None:
+        raise Refused("the call unpacks its arguments, or passes many by position")
+    if "dataset" not in given:
+        raise Refused("the call does not pass the dataset")
     if unknown := set(given) - _KEPT - _REPLACED:
         raise Refused(f"the call passes `{sorted(unknown)[0]}`")
     _check_reads(context, source, call)
@@ -97,17 +101,6 @@ def whole_batches(context: Context, site: Site) -> Fix:
     names.add()
     _put(edits, call, given, f"{batches}({rows}, {size}, {dropped})")
     return edits.fix("Take whole batches from the tensors", "safe")
-
-
-def _given(call: cst.Call) -> dict[str, cst.Arg]:
-    found = {}
-    for at, arg in enumerate(call.args):
-        if arg.star or (arg.keyword is None and at >= len(_ORDER)):
-            raise Refused("the call unpacks its arguments, or passes many by position")
-        found[arg.keyword.value if arg.keyword is not None else _ORDER[at]] = arg
-    if "dataset" not in found:
-        raise Refused("the call does not pass the dataset")
-    return found
 
 
 def _check_reads(context: Context, source: Source, call: cst.Call) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache, lru_cache
@@ -121,8 +121,14 @@ def is_whole(part: cst.BaseSlice) -> bool:
 def plain_lines(body: cst.BaseSuite) -> list[cst.BaseSmallStatement] | None:
     """The statements of a block, if each is a plain one on a line of its own."""
     lines = body.body if isinstance(body, cst.IndentedBlock) else ()
-    found = [one.body[0] for one in lines if isinstance(one, cst.SimpleStatementLine) and len(one.body) == 1]
+    found = [small for one in lines if (small := alone(one)) is not None]
     return found if found and len(found) == len(lines) else None
+
+
+def alone(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
+    """The plain statement that is all of its line; None for others."""
+    body = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    return body[0] if len(body) == 1 else None
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -512,6 +518,15 @@ class Source:
         arg = self.parent(node)
         call = self.parent(arg) if isinstance(arg, cst.Arg) else None
         return call if isinstance(call, cst.Call) else None
+
+    def arguments(self, call: cst.Call, order: Sequence[str]) -> dict[str, cst.Arg] | None:
+        """The arguments of a call by their names, which are ``order`` of those without; None where it unpacks
+        any, or passes more by position."""
+        plain = [arg for arg in call.args if arg.keyword is None]
+        if any(arg.star for arg in call.args) or len(plain) > len(order):
+            return None
+        named = {arg.keyword.value: arg for arg in call.args if arg.keyword is not None}
+        return dict(zip(order, plain, strict=False)) | named
 
     def unpacked(self, call: cst.Call) -> list[cst.BaseExpression]:
         """What is passed as ``**value``."""

@@ -23,11 +23,7 @@ _SAME = ("view", "reshape", "unsqueeze", "expand", "bool", "to", "type", "float"
 _TYPE_KEPT = ("tril", "tril_", "triu", "triu_", "view", "reshape", "unsqueeze", "expand", "cuda", "clone")
 _BOOL = ("torch.bool", "bool")
 
-#: What may bind or change a name, or a part of what it holds.
-_BINDS = (
-    cst.Param, cst.AugAssign, cst.AnnAssign, cst.NamedExpr, cst.For, cst.CompFor, cst.AsName, cst.Element,
-    cst.Global, cst.Nonlocal, cst.NameItem,
-)  # fmt: skip
+#: What may change a part of what a name holds.
 _WRITES = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Element)
 
 
@@ -324,19 +320,14 @@ def _bare(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:
 def _only_value(source: Source, name: cst.Name) -> cst.BaseExpression | None:
     """What its function assigns to ``name``, once; None where anything else may set or change it."""
     function = source.enclosing(name, cst.FunctionDef)
-    values: list[cst.BaseExpression] = []
-    for node in source.nodes(cst.Name, within=function) if function is not None else ():
-        if node.value != name.value or not source.is_value(node):
-            continue
-        above = source.parent(node)
-        outer = source.parent(above) if above is not None else None
-        in_part = isinstance(above, cst.Subscript) and isinstance(outer, _WRITES)
+    uses = source.uses(name.value, function) if function is not None else []
+    for above in map(source.parent, uses):
+        in_part = isinstance(above, cst.Subscript) and isinstance(source.parent(above), _WRITES)
         in_place = isinstance(above, cst.Attribute) and above.attr.value.endswith("_")  # mask.logical_and_(…)
-        if isinstance(above, cst.AssignTarget) and isinstance(outer, cst.Assign):
-            values.append(outer.value)
-        elif in_part or in_place or isinstance(above, _BINDS):
+        if in_part or in_place:
             return None
-    return values[0] if len(values) == 1 else None
+    bound = [one for one in uses if source.binds(one)]
+    return source.given(bound[0]) if len(bound) == 1 else None
 
 
 def is_parameter(term: Term, flow: Flow) -> bool:
