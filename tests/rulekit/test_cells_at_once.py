@@ -8,8 +8,7 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.rulekit import Context
-from warpline.rulekit.cells import cells
-from warpline.rulekit.cells_at_once import layer_at_once
+from warpline.rulekit.cells_at_once import cells, layer_at_once
 from warpline.syntax.edits import Refused
 from warpline.text.edits import apply
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.rulekit import Context
-from warpline.rulekit.counted import changing_number
+from warpline.rulekit.own_launches import changing_number
 
 MODULE = """\
 import torch

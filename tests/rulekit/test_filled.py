@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from warpline.rulekit.filled import maker_of
+from warpline.rulekit.optimizer_step import maker_of
 from warpline.syntax.source import Source
 
 SPELLINGS = {

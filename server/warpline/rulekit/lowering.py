@@ -29,8 +29,8 @@ from warpline.rulekit.graph.lowered import (
     is_wide,
 )
 from warpline.rulekit.graph.storages import VIEWS
-from warpline.rulekit.own_kernels import is_own
 from warpline.rulekit.terms import descend, names_in
+from warpline.rulekit.triton import is_own
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source, Statement, is_method, methods
 from warpline.text.lines import lines_of

@@ -10,7 +10,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, holder, keys_of, lacking
 from warpline.rulekit.origins import Origin, unpacked_origin
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, is_method, receiver
 from warpline.wire.births import Holder
 from warpline.wire.run import Site
 from warpline.wire.sites import Optimizer, facts_of
@@ -23,6 +23,8 @@ _ARGUMENTS = frozenset({
 MANY_TENSORS = 16
 #: Operations for each tensor from which on there is something to fuse: plain SGD has one.
 OPERATIONS = 3
+#: What puts entries into a list.
+_ADD = ("append", "extend")
 
 
 def in_small_groups(context: Context, optimizer: Optimizer, costs: list[LineCost]) -> bool:
@@ -155,3 +157,36 @@ def _call_of_value(source: Source, site: Site) -> cst.Call | None:
     named = [one for one in source.nodes(type(called)) if source.code(one) == source.code(called)]
     bound = {type(source.parent(one)) for one in named if source.binds(one)}
     return found[0] if bound and bound <= {cst.AssignTarget, cst.Param} else None
+
+
+def maker_of(source: Source, call: cst.Call, name: str) -> cst.CSTNode:
+    """What makes the entries of the list passed as ``name``, the first argument, in the same file: a call
+    that adds one in a loop, a comprehension, or what else the list is. ``call`` where none is found."""
+    given = source.argument(call, name, 0)
+    if given is None:
+        return call
+    return _maker(source, given.value, source.scope(call)) or call
+
+
+def _maker(
+    source: Source, made: cst.BaseExpression, within: cst.CSTNode, depth: int = 3
+) -> cst.CSTNode | None:
+    """The same of the list ``made``, an expression in the function ``within``; None for none."""
+    if isinstance(made, cst.Call):  # of a function that returns the list
+        functions = source.functions(source.name(made.func).rpartition(".")[2])
+        returned = [one for each in functions for one in source.nodes(cst.Return, within=each)]
+        yielded = [one for each in functions for one in source.nodes(cst.Yield, within=each)]
+        if len(functions) == len(yielded) == 1:  # of a generator
+            return yielded[0]
+        back = returned[-1].value if len(functions) == 1 and returned else None
+        return _maker(source, back, functions[0], depth - 1) if back is not None and depth else None
+    if not isinstance(made, cst.Name):
+        return made
+    calls = [one for one in source.nodes(cst.Call, within=within) if is_method(one, *_ADD)]
+    added = [one for one in calls if getattr(receiver(one), "value", None) == made.value]
+    filling = next((one for one in added if source.loops(one)), None)
+    assigned = source.assigned(made.value, within=within)
+    if filling is not None or not assigned:
+        return filling
+    deeper = _maker(source, assigned[-1], within, depth) if isinstance(assigned[-1], cst.Call) else None
+    return deeper or assigned[-1]

@@ -146,17 +146,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import libcst as cst
+
 from warpline.model.change import Fuse, Replace
-from warpline.rulekit import Context, Draft, Rule
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source
 from warpline.rulekit.formulas.attention import Attention, attention, words
 from warpline.rulekit.formulas.attention_call import fused_call
 from warpline.rulekit.graph import ATTENTION, UNREAD, by_hand, graph_around, matched, without_formulas
 from warpline.rulekit.graph.softmax import SOFTMAX
 from warpline.rulekit.library_attention import asked_for
 from warpline.rulekit.library_functions import in_frameworks
-from warpline.rulekit.multihead import without_weights
 from warpline.rulekit.terms import Formula, formulas
 from warpline.rulekit.written_out import written_out
+from warpline.syntax.source import only_target
 
 _METRIC = "hand-written attention"
 _REST = ", with several copies of the whole score matrix in memory."
@@ -164,6 +167,8 @@ _FOR_WEIGHTS = (
     ": `nn.MultiheadAttention` returns its weights, unless it is called with `need_weights=False`, and "
     "nothing in the step reads them."
 )
+#: Position of `need_weights` among the arguments of its `forward`.
+_POSITION = 4
 
 
 class HandWrittenAttention(Rule):
@@ -229,3 +234,27 @@ def _asked_for(context: Context) -> Iterator[Draft]:
             change=Replace("attention", (place,), otherwise, one.words, (share,)),
             fixes=["leave out the call that switches fused attention off"],
         )
+
+
+def without_weights(context: Context, place: tuple[str, int]) -> Fix:
+    """`need_weights=False` for the call at ``place``. Raises Refused where that is not one call whose second
+    result is plainly dropped."""
+    source = context.source(place[0])
+    calls = [call for call in source.at(place[1], cst.Call) if _drops_the_second(source, call)]
+    if len(calls) != 1:
+        raise Refused("pass `need_weights=False` where the module is called, if nothing keeps the weights")
+    (call,) = calls
+    if source.argument(call, "need_weights", _POSITION) is not None:
+        raise Refused("`need_weights` is passed already: let it be False there")
+    edits = Edits(source).set_argument(call, "need_weights", "False")
+    return edits.fix("Leave out the attention's weights (need_weights=False)", "unsafe")
+
+
+def _drops_the_second(source: Source, call: cst.Call) -> bool:
+    """``h, _ = attention(…)`` or ``attention(…)[0]``."""
+    parent = source.parent(call)
+    if isinstance(parent, cst.Subscript):
+        return parent.value is call and source.code(parent).endswith("[0]")
+    target = only_target(parent)
+    elements = target.elements if isinstance(target, (cst.Tuple, cst.List)) else ()
+    return len(elements) == 2 and source.code(elements[1].value) == "_"

@@ -281,7 +281,6 @@ from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Evidence, Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
-from warpline.rulekit.filled import maker_of
 from warpline.rulekit.frameworks import clipped_in_half
 from warpline.rulekit.holders import argument, by_hand, literal_at, made_with
 from warpline.rulekit.literals import is_switched_on
@@ -293,6 +292,7 @@ from warpline.rulekit.optimizer_step import (
     in_small_groups,
     is_step,
     launches_for_lists,
+    maker_of,
     making_call,
     set_at,
     stands_alone,

@@ -346,8 +346,7 @@ from functools import partial
 from warpline.model.change import Change, Replace, Scale, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
-from warpline.rulekit.cells import Cells, cells
-from warpline.rulekit.cells_at_once import layer_at_once
+from warpline.rulekit.cells_at_once import Cells, cells, layer_at_once
 from warpline.rulekit.grouped import added_at_once, groups
 from warpline.rulekit.numbers_of_rounds import numbers_at_once
 from warpline.rulekit.rounds import Rounds, piecework_ms, rounds

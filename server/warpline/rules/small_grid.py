@@ -88,8 +88,8 @@ from collections.abc import Iterator
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Kernel
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.own_kernels import is_own
 from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.triton import is_own
 
 #: A kernel shorter than this is not what its grid makes slow.
 _LONG_MS = 0.02

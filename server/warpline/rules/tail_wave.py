@@ -98,14 +98,28 @@ from collections.abc import Iterator
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Kernel
 from warpline.rulekit import Context, Draft, Rule, count, percent
-from warpline.rulekit.occupancy import waves
-from warpline.rulekit.own_kernels import is_own
 from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.triton import is_own
 
 #: A kernel shorter than this is not what its waves make slow.
 _LONG_MS = 0.05
 #: The share of the kernel's time that a partial wave may cost: Nsight Compute's threshold.
 _TAIL = 0.2
+#: What a multiprocessor holds: capability -> (threads, blocks, shared memory in KiB); the nearest one below
+#: counts. From the CUDA C++ Programming Guide, table of technical specifications. Registers are given out by
+#: warp in pieces of 256, shared memory in pieces of 1 KiB.
+_LIMITS = {
+    (7, 0): (2048, 32, 96),
+    (7, 5): (1024, 16, 64),
+    (8, 0): (2048, 32, 164),
+    (8, 6): (1536, 16, 100),
+    (8, 9): (1536, 24, 100),
+    (9, 0): (2048, 32, 228),
+    (10, 0): (2048, 32, 228),
+    (12, 0): (1536, 24, 100),
+}
+_REGISTERS = 65536
+_WARP = 32
 
 
 class TailWave(Rule):
@@ -156,3 +170,28 @@ def _waves(kernel: Kernel, processors: int, capability: tuple[int, int]) -> floa
     long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
     # A last wave that is at least half full is not reported.
     return found if whole >= 1 and 0 < found - whole < 0.5 and 1 / (whole + 1) >= _TAIL and long else None
+
+
+def blocks_per_multiprocessor(kernel: Kernel, capability: tuple[int, int]) -> int | None:
+    """How many blocks run on a multiprocessor at once. None for an unknown device or a trace without
+    registers and shared memory."""
+    known = [limit for limit in _LIMITS if limit <= tuple(capability)]
+    if kernel.block is None or kernel.registers is None or kernel.shared_bytes is None or not known:
+        return None
+    threads, blocks, shared_kib = _LIMITS[max(known)]
+    warps = math.ceil(math.prod(kernel.block) / _WARP)
+    per_warp = math.ceil(max(kernel.registers, 1) * _WARP / 256) * 256
+    # The runtime keeps a kibibyte of each block's shared memory for itself.
+    shared = math.ceil(kernel.shared_bytes / 1024) + 1
+    return max(
+        1, min(blocks, threads // (warps * _WARP), _REGISTERS // (per_warp * warps), shared_kib // shared)
+    )
+
+
+def waves(kernel: Kernel, processors: int, capability: tuple[int, int]) -> float | None:
+    """How often the device is filled by the blocks of one launch, 0.5 for half a device; None when the
+    trace does not say, or for what is not a kernel."""
+    resident = blocks_per_multiprocessor(kernel, capability)
+    if kernel.kind != "kernel" or not kernel.grid or resident is None:
+        return None
+    return math.prod(kernel.grid) / (processors * resident)

@@ -12,7 +12,7 @@ from tests.annotated import FILE, read_example, texts
 from tests.rulekit.graph.recording import recorded
 from warpline.rulekit import Context, Refused
 from warpline.rulekit.graph.attention import attentions, unread_weights
-from warpline.rulekit.multihead import without_weights
+from warpline.rules.hand_written_attention import without_weights
 from warpline.text.edits import apply
 
 torch = pytest.importorskip("torch")
