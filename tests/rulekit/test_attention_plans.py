@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from warpline.model.profile import LineCost, Op
-from warpline.rulekit.attention_plans import planned_sizes, planning_ms, plans_mostly
+from warpline.rulekit.fused_attention import planned_sizes, planning_ms, plans_mostly
 
 
 def call(samples: int, length: int, cpu_ms: float, tail: str = "") -> Op:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from warpline.model import costs
 from warpline.model.operators import FUSED_ATTENTION
 from warpline.model.profile import LineCost, Op
+from warpline.rulekit.context import Context
+from warpline.rulekit.formulas.attention import hides_the_future, holds_flags
 from warpline.rulekit.kernels import MATMULS
-from warpline.rulekit.terms import atom
+from warpline.rulekit.terms import atom, follow, function_at
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source
 from warpline.wire.dataflow import Dataflow, Masked
@@ -23,6 +26,11 @@ _MATH = "aten::_scaled_dot_product_attention_math"
 _SOFTMAX = "_safe_softmax"
 #: Work of a line that an attention never does: layers before and behind it.
 _OTHERS = ("aten::mm", "aten::addmm", "aten::linear", "aten::convolution", "aten::embedding")
+_CUDNN = "aten::_scaled_dot_product_cudnn_attention"
+#: Host time of a call for which cuDNN makes a plan; there is one for each size, and it is kept. A call that
+#: finds its plan takes a tenth of that, and one that makes it several times as much.
+PLANNED_MS = costs.bound("attention-planned")
+NAME = "scaled_dot_product_attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +154,70 @@ def expanded(source: Source, arguments: list[cst.Arg], calls: list[Call]) -> dic
         if sizes != ["-1"] * 4:
             found[arg.value] = f"{atom(source.code(arg.value))}.expand({', '.join(sizes)})"
     return found
+
+
+def planning_ms(cost: LineCost) -> float:
+    """Host time a step in which a line's attention was planned, for inputs of one size after the other.
+
+    A plan for a batch with fewer samples is none of these: the last one of an epoch has that.
+    """
+    lengths = {tuple(shape[1:] for shape in op.shapes[:3]) for op in _calls(cost)}
+    return sum(op.cpu_ms for op in _planned(cost)) if len(lengths) > 1 or planned_sizes(cost) > 1 else 0.0
+
+
+def planned_sizes(cost: LineCost) -> int:
+    """Sizes of inputs for which cuDNN made a plan at a line in the captured steps: the first call of a size
+    makes it, and the others of that size, in other layers say, find it."""
+    return len({op.shapes[:3] for op in _planned(cost) if not op.name.endswith("_backward")})
+
+
+def plans_mostly(cost: LineCost) -> bool:
+    """Whether most calls of a line are of sizes that had no plan."""
+    return 2 * sum(op.count for op in _planned(cost)) >= sum(op.count for op in _calls(cost))
+
+
+def _planned(cost: LineCost) -> list[Op]:
+    return [op for op in _calls(cost) if op.cpu_ms >= PLANNED_MS * op.count]
+
+
+def _calls(cost: LineCost) -> list[Op]:
+    return [op for op in cost.ops if op.name.startswith(_CUDNN) and op.count > 0 and op.shapes]
+
+
+def attention_call(context: Context, cost: LineCost) -> tuple[Source, cst.Call]:
+    """The line's only call of scaled_dot_product_attention. Raises Refused where there is none, or
+    several."""
+    source = context.source(cost.file)
+    calls = source.calls(cost.line, NAME)
+    if len(calls) != 1:
+        raise Refused("change the arguments of the attention where it is called")
+    return source, calls[0]
+
+
+def is_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
+    """Whether the masks of a line hide later positions and nothing else: as recorded in a step, else as the
+    code makes them."""
+    if any(one.query[-2] != one.key[-2] or one.mask[-2:] != (one.query[-2], one.key[-2]) for one in calls):
+        return False
+    held = masks_at(context.profile.facts.dataflow, cost.file, cost.line)
+    return all(one.causal for one in held) if held else made_causal(context, cost, calls)
+
+
+def made_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
+    """Whether the code makes a causal mask.
+
+    A mask of numbers is added to the scores, so a triangle of ones hides nothing there. In compiled code only
+    the text says which it was."""
+    dtypes = {one.mask_dtype for one in calls}
+    try:
+        source, call = attention_call(context, cost)
+    except Refused:
+        return False
+    mask, function = source.argument(call, "attn_mask", 3), function_at(source, cost.line)
+    if mask is None or function is None:
+        return False
+    flow = follow(source, function)
+    term = flow.terms.get(mask.value)
+    in_graph = any(one.in_graph for one in calls)
+    flags = holds_flags(source, flow.owner, mask.value) if in_graph else dtypes == {"bool"}
+    return term is not None and flags is not None and hides_the_future(term, flow, flags=flags)

@@ -215,16 +215,21 @@ from warpline.model.change import Fuse, MatmulRate, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
-from warpline.rulekit.attention_plans import planned_sizes, planning_ms, plans_mostly
-from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
 from warpline.rulekit.fused_attention import (
+    NAME,
     Call,
+    attention_call,
     attention_share,
     calls_of,
     expanded,
     half_of_products,
     in_float32,
+    is_causal,
+    made_causal,
     may_be_none,
+    planned_sizes,
+    planning_ms,
+    plans_mostly,
     runs_math,
 )
 from warpline.rulekit.origins import Origin, argument_origin, unpacked_origin
