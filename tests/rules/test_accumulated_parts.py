@@ -239,6 +239,26 @@ def test_pieces_of_one_batch() -> None:
     made = edited(code)
     assert made is not None
     assert "PARTS = 1\n" in made
+    named = code.replace("for x, y in batch.chunk", "parts = batch.chunk").replace("(PARTS):", "(PARTS)")
+    named = named.replace("        loss =", "    for x in parts:\n        loss =")
+    for divided in ("loss = loss / PARTS", "loss = loss / len(parts)"):
+        made = edited(named, divided=divided)
+        assert made is not None
+        assert "PARTS = 1\n" in made
+    beside = named.replace("for x in parts", "for x, noise in zip(parts, noises)")
+    assert edited(beside) is None
+    assert edited(named, divided="kept.append(loss / PARTS + parts[0])") is None
+
+
+def test_numbers_by_a_condition() -> None:
+    code = CONSTANTS.replace("PARTS = 4", "PARTS = 4 if full else 2").replace(
+        "ROWS = 8", "ROWS = 3 if quick else 8"
+    )
+    made = edited(code)
+    assert made is not None
+    assert "PARTS = 1 if full else 2\n" in made
+    assert "ROWS = 3 if quick else 32\n" in made
+    assert edited(code.replace("PARTS = 4 if full else 2", "PARTS = 4 if full else 4")) is None
 
 
 COUNTED = """\

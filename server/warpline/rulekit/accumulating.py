@@ -7,13 +7,15 @@ another pair with the same product changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
+from warpline.rulekit.batch_pieces import only_gone_over, pieces_of
 from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
@@ -22,15 +24,17 @@ from warpline.rulekit.loaders import loader_call, setting
 from warpline.rulekit.number_reads import (
     PRINTS,
     Reads,
+    fitting,
     held_as,
     is_averaged,
     is_divisor,
+    is_number,
     is_told,
-    is_whole,
     last_word,
     whole,
 )
 from warpline.rulekit.origins import Origin, executes_text, origin, overridden
+from warpline.rulekit.row_relations import relates_rows
 from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
@@ -49,24 +53,29 @@ _IN_LOOPS = ("accelerate.Accelerator",)
 class Parts:
     """``number`` equal batches of an update, each of ``size`` samples (0: what one batch is cut into).
 
-    ``lines``: what runs once for each of them."""
+    ``lines``: what runs once for each of them; ``again``: the size written out once more; ``count`` is None
+    where the number follows from the size."""
 
     number: int
-    count: Origin
+    count: Origin | None
     size: int
     rows: Origin | None
     lines: tuple[LineCost, ...]
+    again: tuple[Origin, ...] = ()
 
     @property
-    def first(self) -> Origin:
+    def place(self) -> tuple[str, int]:
         """Where the edit begins: the size, else the number."""
-        return self.rows if self.rows is not None else self.count
+        first = self.rows or self.count
+        assert first is not None
+        return first.place
 
     def changed(self, context: Context, factor: int) -> Changes:
         """The edits by which an update takes ``factor`` times fewer batches, which are as much larger. Raises
         Refused."""
         changes = Changes(context)
-        pairs = [(self.rows, self.size * factor), (self.count, self.number // factor)]
+        sizes = ((found, self.size * factor) for found in (self.rows, *self.again))
+        pairs = [*sizes, (self.count, self.number // factor)]
         for found, value in pairs:
             if found is None:
                 continue
@@ -79,7 +88,7 @@ class Parts:
 
 def parts_of(context: Context) -> Parts | None:
     """What the steps' backward passes are of: several batches of one update, counted by a loop's ``range(n)``
-    or ``batch.chunk(n)``, by ``if i % n == 0: optimizer.step()`` or by accelerate.
+    or ``batch.chunk(n)``, cut by their size, counted by ``if i % n == 0: optimizer.step()`` or by accelerate.
 
     None where there is one, or where other numbers with the same product would not compute the same."""
     for step in training_steps(context):
@@ -88,7 +97,7 @@ def parts_of(context: Context) -> Parts | None:
         cost = context.cost(source.path, source.line(step.backward))
         if not isinstance(loop, cst.For) or cost is None or cost.calls < 1 + _TURN:
             continue
-        found = _of_loop(context, step, loop, cost.calls)
+        found = _of_loop(context, step, loop, cost.calls) or _of_pieces(context, step, loop, cost.calls)
         if found is not None:
             return found
     return None
@@ -101,27 +110,44 @@ def _of_loop(context: Context, step: TrainingStep, loop: cst.For, calls: float) 
     given = (source, written) if written is not None else _of_framework(context)
     if given is None:
         return None
-    count = origin(context, *given, ends=is_whole)
-    number = whole(context, count)
-    if number is None or number < 2 or abs(calls - number) > _TURN:
+    counted = origin(context, *given, ends=is_number)
+    fit = fitting(context, counted, lambda number: number > 1 and abs(calls - number) <= _TURN)
+    if fit is None:
         return None
-    named = Reads(context, count)
+    named, (count, number) = Reads(context, counted), fit
+    cuts = cuts_of(source, loop) if pieces is not None and not _is_range(source, loop.iter) else None
+    averaged = is_averaged(named, source, loop) or (cuts is not None and _divides_by_length(source, loop))
     # A framework divides the loss itself.
-    if (written is not None and not is_averaged(named, source, loop)) or _sums(context, step):
+    if (written is not None and not averaged) or _sums(context, step):
         return None
     if not _turns_alike(context, step, loop, named):
         return None
     lines = _lines(context, step, loop, calls, stepping=written is None)
-    if pieces is not None and not _is_range(source, loop.iter):
-        return Parts(number, count, 0, None, lines) if named.only_counts(loop, given[1], None) else None
+    if relates_rows(context, lines):
+        return None
+    if cuts is not None:
+        same = named.only_counts(loop, given[1], None) and only_gone_over(source, loop, cuts[0])
+        return Parts(number, count, 0, None, lines) if same else None
     for rows, taken in chain(_of_loaders(context, source, loop), _of_slices(context, source, loop)):
-        size = whole(context, rows)
-        if size is None or size < 1 or not _is_seen(lines, size):
-            continue
+        row = fitting(context, rows, lambda size: size > 0 and _is_seen(lines, size))
         sized = Reads(context, rows)
-        if named.only_counts(loop, given[1], sized) and sized.only_sizes(taken, named):
-            return Parts(number, count, size, rows, lines)
+        if row and named.only_counts(loop, given[1], sized) and sized.only_sizes(taken, named):
+            return Parts(number, count, row[1], row[0], lines)
     return None
+
+
+def _of_pieces(context: Context, step: TrainingStep, loop: cst.For, calls: float) -> Parts | None:
+    """Where one batch is cut into pieces, whose size is written."""
+    lines, number = _lines(context, step, loop, calls, stepping=False), round(calls)
+    cut = pieces_of(context, step, loop, number, partial(_is_seen, lines))
+    if (
+        cut is None
+        or relates_rows(context, lines)
+        or _sums(context, step)
+        or not _turns_alike(context, step, loop, cut.reads)
+    ):
+        return None
+    return Parts(number, cut.count, cut.size, cut.rows, lines, cut.again)
 
 
 def accumulated_every(step: TrainingStep) -> cst.BaseExpression | None:
@@ -148,7 +174,7 @@ def _of_framework(context: Context) -> tuple[Source, cst.BaseExpression] | None:
     return None
 
 
-def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Reads) -> bool:
+def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Container[object]) -> bool:
     """Whether the loop does the same in its turns but for the update: with fewer of them, their numbers and
     what is done once in each would mean something else."""
     source, counters = step.source, _counters(step.source, loop, named)
@@ -180,11 +206,17 @@ def _is_length(source: Source, call: cst.Call, loop: cst.For) -> bool:
     return "loader" in named.lower() or named in [source.code(one) for one in over]
 
 
-def _length_alike(source: Source, call: cst.Call, named: Reads) -> bool:
+def _divides_by_length(source: Source, loop: cst.For) -> bool:
+    """Whether a loop divides by how many pieces it goes over."""
+    calls = source.nodes(cst.Call, within=loop.body)
+    return any(is_divisor(source, call) and _is_length(source, call, loop) for call in calls)
+
+
+def _length_alike(source: Source, call: cst.Call, named: Container[object]) -> bool:
     """Whether fewer batches change nothing there: the last is asked for, a sum over all is divided by it, or
     it is divided by how many an update has."""
     compared = source.enclosing(call, cst.Comparison) is not None
-    if compared or is_told(source, call) or is_divisor(source, call):
+    if compared or call in named or is_told(source, call) or is_divisor(source, call):
         return True
     above = source.parent(call)
     while isinstance(above, cst.BinaryOperation):
@@ -194,7 +226,7 @@ def _length_alike(source: Source, call: cst.Call, named: Reads) -> bool:
     return False
 
 
-def _counters(source: Source, loop: cst.For, named: Reads) -> set[str]:
+def _counters(source: Source, loop: cst.For, named: Container[object]) -> set[str]:
     """The names of the number of a turn."""
     over, target = loop.iter, loop.target
     found: list[cst.BaseExpression] = []
@@ -208,7 +240,7 @@ def _counters(source: Source, loop: cst.For, named: Reads) -> set[str]:
     return {one.value for one in found if isinstance(one, cst.Name)}
 
 
-def _is_counted_off(source: Source, node: cst.Name, named: Reads) -> bool:
+def _is_counted_off(source: Source, node: cst.Name, named: Container[object]) -> bool:
     """Whether the number of a turn only says which part of the update it is, or whether it is the last."""
     for outer in source.ancestors(node):
         if isinstance(outer, (cst.BinaryOperation, cst.Comparison)):
@@ -270,7 +302,7 @@ def _counted(source: Source, loop: cst.For) -> cst.BaseExpression | None:
     over = loop.iter
     if isinstance(over, cst.Call) and _is_range(source, over):
         return over.args[0].value if len(over.args) == 1 and not over.args[0].star else None
-    cuts = cuts_of(source, over)
+    cuts = cuts_of(source, loop)
     if cuts is None or not cuts[1] or (len(cuts[0]) > 1 and isinstance(cuts[0][0], cst.Integer)):
         return None
     return cuts[0][0]
@@ -343,7 +375,7 @@ def _of_slices(context: Context, source: Source, loop: cst.For) -> Iterator[_Tak
     """The sizes of batches that the loop takes from an iterator, or has a function draw."""
     made = [*_taken(source, loop), *_drawn(source, loop)]
     for sizes in made:
-        found, *others = (origin(context, source, node, ends=is_whole) for node in sizes)
+        found, *others = (origin(context, source, node, ends=is_number) for node in sizes)
         if all(one.node is found.node for one in others):
             yield found, tuple(sizes)
 

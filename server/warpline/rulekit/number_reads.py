@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, option_names, origin, parameter_of
+from warpline.rulekit.origins import Ends, Origin, option_names, origin, parameter_of
 from warpline.syntax.source import Source, methods
 
 PRINTS = ("print", "info", "debug", "warning", "log")
@@ -19,6 +20,25 @@ def is_whole(source: Source, node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
         return is_whole(source, node.left) and is_whole(source, node.right)
     return isinstance(node, cst.Integer)
+
+
+def is_number(source: Source, node: cst.BaseExpression) -> bool:
+    """The same, or one of such numbers by a condition, as ``4 if TINY else 64``."""
+    if isinstance(node, cst.IfExp):
+        return is_number(source, node.body) and is_number(source, node.orelse)
+    return is_whole(source, node)
+
+
+def fitting(context: Context, found: Origin, fits: Callable[[int], bool]) -> tuple[Origin, int] | None:
+    """The number that is written there and was the run's: of those by a condition the only one that fits."""
+    nodes = [found.node]
+    while any(isinstance(node, cst.IfExp) for node in nodes):
+        pairs = [(node.body, node.orelse) if isinstance(node, cst.IfExp) else (node,) for node in nodes]
+        nodes = [node for pair in pairs for node in pair]
+    origins = [replace(found, node=node) for node in nodes]
+    numbers = [(one, number) for one in origins if (number := whole(context, one)) is not None]
+    fit = [(one, number) for one, number in numbers if fits(number)]
+    return fit[0] if len(fit) == 1 else None
 
 
 def whole(context: Context, found: Origin) -> int | None:
@@ -69,8 +89,8 @@ def last_word(source: Source, node: cst.CSTNode) -> str:
 class Reads:
     """All that reads a number, as far as the text says."""
 
-    def __init__(self, context: Context, found: Origin) -> None:
-        self._context, self.found = context, found
+    def __init__(self, context: Context, found: Origin, ends: Ends = is_number) -> None:
+        self._context, self.found, self._ends = context, found, ends
         self.nodes = {node: source for source, node in self._follow()}
 
     def _follow(self) -> Iterator[tuple[Source, cst.BaseExpression]]:
@@ -99,7 +119,7 @@ class Reads:
             return False
         if self._context.reached.node(source, node) is False:
             return False
-        return origin(self._context, source, node, ends=is_whole).node is self.found.node
+        return origin(self._context, source, node, ends=self._ends).node is self.found.node
 
     def __contains__(self, node: object) -> bool:
         return node in self.nodes
@@ -120,7 +140,7 @@ class Reads:
             for node, source in self.nodes.items()
         )
 
-    def only_sizes(self, taken: tuple[cst.BaseExpression, ...], counts: Reads) -> bool:
+    def only_sizes(self, taken: Container[object], counts: Container[object]) -> bool:
         """The same of the number of rows. ``taken``: what the batches are cut by."""
         return all(
             node in taken
@@ -219,7 +239,7 @@ def _factors_around(source: Source, node: cst.BaseExpression) -> cst.BaseExpress
     return whole
 
 
-def _in_product(source: Source, node: cst.BaseExpression, others: Reads | None) -> bool:
+def _in_product(source: Source, node: cst.BaseExpression, others: Container[object] | None) -> bool:
     """Whether it is multiplied by the other number: the samples of an update."""
     whole = _factors_around(source, node)
     if others is None or whole is node:

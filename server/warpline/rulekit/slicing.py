@@ -128,9 +128,29 @@ def taken_sizes(source: Source, loop: cst.For, over: cst.BaseExpression) -> list
     return [] if parts else sizes
 
 
-def cuts_of(source: Source, over: cst.BaseExpression) -> tuple[list[cst.BaseExpression], bool] | None:
-    """The sizes in ``tensor.split(size)``, or the number of pieces in ``tensor.chunk(parts)`` with True."""
-    calls = source.nodes(cst.Call, within=over)
+def cut_sizes(source: Source, loop: cst.For) -> Iterator[list[cst.BaseExpression]]:
+    """Where a loop that takes one batch in pieces has their size: in ``tensor.split(size)``, which may have a
+    name, in slices that its turns number, or in what gives it the pieces."""
+    cuts = cuts_of(source, loop)
+    if cuts is not None:
+        if not cuts[1]:
+            yield cuts[0]
+        return
+    found = taken_sizes(source, loop, loop.iter) or multiples(source, loop)
+    if found and not source.is_named(loop.iter.func if isinstance(loop.iter, cst.Call) else None, *_TAKE[:1]):
+        yield found
+
+
+def cuts_of(source: Source, loop: cst.For) -> tuple[list[cst.BaseExpression], bool] | None:
+    """The sizes in ``tensor.split(size)``, or the number of pieces in ``tensor.chunk(parts)`` with True, of
+    pieces that the loop goes over. They may have a name."""
+    over = [loop.iter]
+    for name in source.nodes(cst.Name, within=loop.iter):
+        if name is loop.iter or source.taking(name) is not None:
+            given = source.bindings(name.value, source.scope(loop))
+            value = source.given(given[0]) if len(given) == 1 else None
+            over += [value] if value is not None else []
+    calls = [call for one in over for call in source.nodes(cst.Call, within=one)]
     cuts = [call for call in calls if source.is_named(call.func, *_CUTS)]
     return _of_cuts(source, cuts) if cuts else None
 
@@ -144,8 +164,9 @@ def _size(
             return [call.args[1].value], False
     if isinstance(over, cst.While):
         return None
-    if any(source.is_named(call.func, *_CUTS) for call in calls):
-        return cuts_of(source, over)
+    cuts = [call for call in calls if source.is_named(call.func, *_CUTS)]
+    if cuts:
+        return _of_cuts(source, cuts)
     for call in calls:
         if source.is_named(call.func, "BatchSampler"):
             sizes = _of_sampler(source, loop, over, call)
@@ -219,14 +240,14 @@ def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpres
     """The size in a ``range`` and in the slices of the first dimension that it numbers; [] if there is none,
     or the same number stands in the loop with another meaning."""
     body = source.parent(loop) if isinstance(loop, cst.CompFor) else loop
-    slices = [part for part in source.nodes(cst.Slice, within=body) if _is_first(source, part)]
+    slices = _first_slices(source, body)
     if len(call.args) == 3:
         step = call.args[2].value
         stops = [part.upper for part in slices] + _passed_on(source, loop, body)
         ends = [end for stop in stops if (end := _ends_after(source, stop, step)) is not None]
         found = [step, *ends] if ends else []
     else:
-        sizes = [size for part in slices if (size := _multiple(source, part, loop)) is not None]
+        sizes = multiples(source, loop)
         named = {source.code(one) for arg in call.args for one in source.nodes(cst.Name, within=arg)}
         found = sizes if all(source.code(size) in named for size in sizes) else []
     if found and isinstance(found[0], cst.Integer):
@@ -235,7 +256,18 @@ def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpres
     return found
 
 
-def _is_first(source: Source, part: cst.Slice) -> bool:
+def multiples(source: Source, loop: Loop) -> list[cst.BaseExpression]:
+    """The size in slices of the first dimension that a loop numbers, ``[i * size : (i + 1) * size]``."""
+    body = source.parent(loop) if isinstance(loop, cst.CompFor) else loop
+    sizes = (_multiple(source, part, loop) for part in _first_slices(source, body))
+    return [size for size in sizes if size is not None]
+
+
+def _first_slices(source: Source, body: cst.CSTNode | None) -> list[cst.Slice]:
+    return [part for part in source.nodes(cst.Slice, within=body) if is_first(source, part)]
+
+
+def is_first(source: Source, part: cst.Slice) -> bool:
     """Whether it is of the first dimension: ``[:, at : at + size]`` takes a piece of each sample."""
     element = source.parent(part)
     outer = source.parent(element) if element is not None else None
@@ -262,7 +294,7 @@ def _cuts(source: Source, function: cst.FunctionDef, position: int) -> bool:
         part.lower is not None
         and part.upper is not None
         and [source.code(part.lower), source.code(part.upper)] == names[position : position + 2]
-        and _is_first(source, part)
+        and is_first(source, part)
         for part in source.nodes(cst.Slice, within=function)
     )
 

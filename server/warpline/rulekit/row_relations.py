@@ -1,0 +1,81 @@
+"""Losses that relate the rows of a batch to each other: of more rows at once they are another loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.context import Context
+from warpline.rulekit.origins import is_self
+from warpline.syntax.source import Source, is_method, receiver
+
+_PAIRS = ("cdist", "pdist", "corrcoef", "cov")
+_SPREADS = ("std", "var", "std_mean", "var_mean")
+
+
+def relates_rows(context: Context, lines: Iterable[LineCost]) -> bool:
+    """Whether one of the lines compares the rows of a batch, as contrastive losses do, or scales them by how
+    they spread, as far as the text says."""
+    sources = ((context.source(cost.file), cost.line) for cost in lines)
+    found = ((source, source.statement_at(line)) for source, line in sources)
+    return any(one is not None and _relates(source, one) for source, one in found)
+
+
+def _relates(source: Source, statement: cst.CSTNode) -> bool:
+    for node in source.nodes(cst.BinaryOperation, within=statement):
+        multiplied = isinstance(node.operator, cst.MatrixMultiply) and _is_turned(source, node.right)
+        if multiplied or {_added_at(source, side) for side in (node.left, node.right)} == {0, 1}:
+            return True
+    return any(_call_relates(source, call) for call in source.nodes(cst.Call, within=statement))
+
+
+def _call_relates(source: Source, call: cst.Call) -> bool:
+    given = [arg.value for arg in call.args]
+    if source.is_named(call.func, "mm", "matmul"):
+        return bool(given) and _is_turned(source, given[-1])
+    if source.is_named(call.func, "arange", "eye"):
+        # To take something of each row it may be numbered.
+        taking = source.enclosing(call, cst.Subscript) is not None
+        return not taking and any(rows_of(source, one) is not None for one in given)
+    if source.is_named(call.func, *_SPREADS):
+        dim = source.argument(call, "dim", int(source.name(call.func).startswith("torch.")))
+        return dim is None or source.literal(dim.value) == 0
+    return source.is_named(call.func, *_PAIRS)
+
+
+def _is_turned(source: Source, node: cst.BaseExpression) -> bool:
+    """Whether it is a matrix with the rows as its columns, and none of a module's own."""
+    if isinstance(node, cst.Attribute) and node.attr.value in ("T", "mT"):
+        held: cst.BaseExpression | None = node.value
+    elif isinstance(node, cst.Call) and is_method(node, "t", "transpose"):
+        if [source.literal(arg.value) for arg in node.args] not in ([], [0, 1], [1, 0]):
+            return False
+        held = receiver(node)
+    else:
+        return False
+    while isinstance(held, cst.Attribute):
+        held = held.value
+    return held is not None and not is_self(held)
+
+
+def _added_at(source: Source, node: cst.BaseExpression) -> int | None:
+    """Where a dimension is added: 0 for ``x[None]``, 1 for ``x[:, None]``."""
+    if is_method(node, "unsqueeze") and node.args:
+        at = source.literal(node.args[0].value)
+        return at if isinstance(at, int) else None
+    parts = [source.code(part.slice) for part in node.slice] if isinstance(node, cst.Subscript) else []
+    return parts.index("None") if "None" in parts else None
+
+
+def rows_of(source: Source, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The tensor whose rows ``len(x)``, ``x.shape[0]`` or ``x.size(0)`` counts."""
+    if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Attribute):
+        first = node.slice[0].slice
+        row = isinstance(first, cst.Index) and source.literal(first.value) == 0
+        return node.value.value if row and node.value.attr.value == "shape" else None
+    if isinstance(node, cst.Call) and source.name(node.func) == "len" and node.args:
+        return node.args[0].value
+    sized = is_method(node, "size") and len(node.args) == 1 and source.literal(node.args[0].value) == 0
+    return receiver(node) if sized else None
