@@ -84,6 +84,22 @@ while True:
         "optimizer",
         (8, 700),
     ),
+    "an optimizer for each weight, in the hook of its gradient": (
+        MODEL
+        + LOADER
+        + """\
+owners = {p: torch.optim.AdamW([p], fused=True) for p in net.parameters()}
+def apply(p):
+    owners[p].step()
+    owners[p].zero_grad()
+for p in owners:
+    p.register_post_accumulate_grad_hook(apply)
+for (x,) in loader:
+    net(x).sum().backward()
+""",
+        "backward",
+        (8, 4),
+    ),
     "a model that acts for long before it is trained": (
         START
         + """\

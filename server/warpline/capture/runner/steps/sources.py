@@ -72,7 +72,9 @@ class Optimizers(Patched):
     The hook stays registered: who listens changes while torch iterates over the hooks, which fails if their
     number changes and the script has a hook too.
 
-    If gradients have overflowed, ``GradScaler.step`` skips the optimizer; that counts as a step too.
+    If gradients have overflowed, ``GradScaler.step`` skips the optimizer; that counts as a step too. One that
+    steps in a gradient's hook is no signal: the backward pass that it is part of goes on, and no window can
+    end there.
     """
 
     kind = "optimizer"
@@ -86,24 +88,25 @@ class Optimizers(Patched):
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
         """Hear the end of each ``optimizer.step()``, also of optimizers without torch's hooks."""
-        stepped = self.observers.stepped
+        stepped, signals = self.observers.stepped, self.observers.signals
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = id(optimizer)
             stepped(optimizer, sys._getframe(2))
-            heard("optimizer", id(optimizer))
+            if not signals.inside:
+                heard("optimizer", id(optimizer))
 
         self._listen(torch, hook, lambda key: heard("optimizer", key))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         """A step ends with the chosen optimizer's; one that was never heard before may change the choice."""
-        known = set(steps.cycles["optimizer"].counts)
+        known, signals = set(steps.cycles["optimizer"].counts), self.observers.signals
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = key = id(optimizer)
             if key == anchor:
                 steps.tick()
-            elif key not in known:
+            elif key not in known and not signals.inside:
                 steps.unknown()
 
         self._listen(torch, hook, lambda key: steps.tick() if key == anchor else None)
