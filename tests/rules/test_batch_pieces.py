@@ -84,6 +84,8 @@ def edited(code: str = CODE, **facts: object) -> str | None:
         ({"loss": "loss_of(model(x)) / math.ceil(len(batch) / PIECE)"}, ONE),
         # Weighted by rows: the last piece may be smaller.
         ({"loss": "loss_of(model(x)) * len(x) / len(batch)", "total": 30}, ONE),
+        ({"loss": "loss_of(model(x)) * len(x) / len(batch)", "cut": "pass", "total": 30, "sliced": 30,
+          "over": "for x in batch.split(PIECE)"}, ONE),
         ({"loss": "loss_of(model(x)) * (x.shape[0] / batch.shape[0])", "total": 30}, ONE),
         ({"take": "part = x.size(0) / batch.size(0)",
           "loss": "part * loss_of(model(x))", "total": 30}, ONE),
@@ -91,6 +93,9 @@ def edited(code: str = CODE, **facts: object) -> str | None:
         ({"in_loop": "model.sync = i == len(pieces) - 1",
           "over": "for i, x in enumerate(pieces)"}, ONE),
         ({"in_loop": "total = total + loss.detach()"}, ONE),
+        ({"take": "x = x.to(device)"}, ONE),
+        ({"take": "x, y = [one.to(device) for one in (x, x)]"}, ONE),
+        ({"loss": "loss_of(model(x), noise) / len(pieces)", "in_loop": "noise = next(draws)"}, ONE),
         ({"cut": "pass", "over": "for at in range(0, 32, PIECE)", "take": "x = batch[at : at + PIECE]",
           "loss": "loss_of(model(x)) / (32 // PIECE)"}, ONE),
         ({"cut": "pieces = 32 // PIECE", "over": "for at in range(0, len(batch), PIECE)",
@@ -113,6 +118,13 @@ def test_as_many_rows_in_fewer_pieces(facts: dict[str, object], made: list[str])
         {"loss": "loss_of(model(x))"},  # the gradients would be smaller
         {"loss": "loss_of(model(x)) / 5"},  # it would stay
         {"loss": "loss_of(model(x)) / len(batch)"},
+        {"loss": "loss_of(model(x)) / len(batch)", "cut": "pass", "over": "for x in batch.split(PIECE)"},
+        {"loss": "loss_of(model(x)) / len(pieces)", "take": "out, state = model(x, state)",
+         "back": "(loss + out.mean() / len(pieces)).backward()"},  # the state of the rows before
+        {"loss": "loss_of(out) / len(pieces)", "take": "out, state = model(x, state)",
+         "in_loop": "state = state.detach()"},
+        {"in_loop": "clip_grad_norm_(parameters, 1.0)"},  # of each piece alone
+        {"in_loop": "kept.append(weight.grad.clone())"},
         {"loss": "loss_of(model(x)) / len(pieces) / len(pieces)"},
         {"loss": "loss_of(model(x)) / len(pieces) + penalty(model)"},
         {"loss": "loss_of(model(x)) * len(x) / len(batch) / len(pieces)"},

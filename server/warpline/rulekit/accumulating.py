@@ -15,7 +15,7 @@ from itertools import chain
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.rulekit.batch_pieces import only_gone_over, pieces_of
+from warpline.rulekit.batch_pieces import lengths_of, only_gone_over, pieces_of
 from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
@@ -34,7 +34,7 @@ from warpline.rulekit.number_reads import (
     whole,
 )
 from warpline.rulekit.origins import Origin, executes_text, origin, overridden
-from warpline.rulekit.row_relations import relates_rows
+from warpline.rulekit.row_relations import carries_over, relates_rows, touches_gradients
 from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
@@ -116,14 +116,17 @@ def _of_loop(context: Context, step: TrainingStep, loop: cst.For, calls: float) 
         return None
     named, (count, number) = Reads(context, counted), fit
     cuts = cuts_of(source, loop) if pieces is not None and not _is_range(source, loop.iter) else None
-    averaged = is_averaged(named, source, loop) or (cuts is not None and _divides_by_length(source, loop))
+    lengths = lengths_of(source, loop, cuts[0]) if cuts is not None else []
+    averaged = is_averaged(named, source, loop) or any(is_divisor(source, one) for one in lengths)
     # A framework divides the loss itself.
     if (written is not None and not averaged) or _sums(context, step):
         return None
     if not _turns_alike(context, step, loop, named):
         return None
     lines = _lines(context, step, loop, calls, stepping=written is None)
-    if relates_rows(context, lines):
+    if pieces is not None and touches_gradients(source, loop):
+        return None
+    if relates_rows(context, lines) or carries_over(source, loop, step.loss):
         return None
     if cuts is not None:
         same = named.only_counts(loop, given[1], None) and only_gone_over(source, loop, cuts[0])
@@ -138,11 +141,14 @@ def _of_loop(context: Context, step: TrainingStep, loop: cst.For, calls: float) 
 
 def _of_pieces(context: Context, step: TrainingStep, loop: cst.For, calls: float) -> Parts | None:
     """Where one batch is cut into pieces, whose size is written."""
-    lines, number = _lines(context, step, loop, calls, stepping=False), round(calls)
+    source, number = step.source, round(calls)
+    lines = _lines(context, step, loop, calls, stepping=False)
     cut = pieces_of(context, step, loop, number, partial(_is_seen, lines))
     if (
         cut is None
+        or touches_gradients(source, loop)
         or relates_rows(context, lines)
+        or carries_over(source, loop, step.loss)
         or _sums(context, step)
         or not _turns_alike(context, step, loop, cut.reads)
     ):
@@ -199,17 +205,11 @@ def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Con
 
 def _is_length(source: Source, call: cst.Call, loop: cst.For) -> bool:
     """Whether it is the number of batches: of what the loop goes over, or of a loader by its name."""
-    if source.name(call.func) != "len" or not call.args:
+    if source.name(call.func) != "len" or not call.args or source.inside(call, loop.iter):
         return False
     named = source.code(call.args[0].value)
     over = source.nodes(cst.Name, cst.Attribute, within=loop.iter)
     return "loader" in named.lower() or named in [source.code(one) for one in over]
-
-
-def _divides_by_length(source: Source, loop: cst.For) -> bool:
-    """Whether a loop divides by how many pieces it goes over."""
-    calls = source.nodes(cst.Call, within=loop.body)
-    return any(is_divisor(source, call) and _is_length(source, call, loop) for call in calls)
 
 
 def _length_alike(source: Source, call: cst.Call, named: Container[object]) -> bool:

@@ -71,8 +71,7 @@ def pieces_of(
 
 def _steps_after(context: Context, step: TrainingStep, loop: cst.For) -> bool:
     """Whether an optimizer steps once a step, and not in the loop."""
-    source = step.source
-    if any(source.is_named(call.func, "step") for call in source.nodes(cst.Call, within=loop)):
+    if any(step.source.is_named(call.func, "step") for call in step.source.nodes(cst.Call, within=loop)):
         return False
     costs = context.costs(where.place(call) for where, call in context.calls("step"))
     return any(abs(cost.calls - 1) <= _TURN for cost in costs)
@@ -81,24 +80,38 @@ def _steps_after(context: Context, step: TrainingStep, loop: cst.For) -> bool:
 def only_gone_over(source: Source, loop: cst.For, taken: list[cst.BaseExpression]) -> bool:
     """Whether the pieces are only what the loop goes over, each beside others of the same rows. ``taken``:
     what the batch is cut by."""
-
-    def are_pieces(node: cst.BaseExpression) -> bool:
-        value: cst.BaseExpression | None = node
-        if isinstance(node, cst.Name):
-            named = source.bindings(node.value, source.scope(loop))
-            value = source.given(named[0]) if named else None
-        return value is not None and any(source.inside(one, value) for one in taken)
-
-    names = [one for one in source.nodes(cst.Name, within=loop.iter) if are_pieces(one)]
-    reads = [read for one in names for read in source.reads(one.value, source.scope(loop))]
-    for read in reads:
-        call = source.taking(read)
-        counted = call is not None and source.name(call.func) == "len"
-        if not counted and not source.inside(read, loop.iter):
-            return False
+    lengths = lengths_of(source, loop, taken)
+    for name in _names_of(source, loop, taken):
+        for read in source.reads(name.value, source.scope(loop)):
+            if source.taking(read) not in lengths and not source.inside(read, loop.iter):
+                return False
     calls = source.nodes(cst.Call, within=loop.iter)
     beside = [arg.value for call in calls if source.name(call.func) == "zip" for arg in call.args]
-    return all(map(are_pieces, beside))
+    return all(_are_pieces(source, loop, taken, one) for one in beside)
+
+
+def lengths_of(source: Source, loop: cst.For, taken: list[cst.BaseExpression]) -> list[cst.Call]:
+    """``len(pieces)`` of the pieces that the loop goes over, where they have a name."""
+    named = {one.value for one in _names_of(source, loop, taken)}
+    calls = source.nodes(cst.Call, within=source.scope(loop))
+    counted = [call for call in calls if source.name(call.func) == "len" and len(call.args) == 1]
+    return [call for call in counted if source.code(call.args[0].value) in named]
+
+
+def _names_of(source: Source, loop: cst.For, taken: list[cst.BaseExpression]) -> list[cst.Name]:
+    names = source.nodes(cst.Name, within=loop.iter)
+    return [one for one in names if _are_pieces(source, loop, taken, one)]
+
+
+def _are_pieces(
+    source: Source, loop: cst.For, taken: list[cst.BaseExpression], node: cst.BaseExpression
+) -> bool:
+    """Whether it is what the batch is cut into, or a name of that."""
+    value: cst.BaseExpression | None = node
+    if isinstance(node, cst.Name):
+        named = source.bindings(node.value, source.scope(loop))
+        value = source.given(named[0]) if named else None
+    return value is not None and any(source.inside(one, value) for one in taken)
 
 
 def _cut_rows(context: Context, source: Source, taken: list[cst.BaseExpression]) -> set[int]:
@@ -134,8 +147,9 @@ class _Cut:
     def reads(self, counted: Origin | None) -> set[cst.BaseExpression] | None:
         """What reads the size of the pieces or their number, where larger ones compute the same; else None.
         ``counted``: where the number is written, too."""
-        quotients = self._quotients()
-        follows = [*self._lengths(), *quotients.values()]
+        source, quotients = self.step.source, self._quotients()
+        lengths = [(source, call) for call in lengths_of(source, self.loop, self.taken)]
+        follows = [*lengths, *quotients.values()]
         counts = [self._reads(where, node) for where, node in follows]
         counts += [Reads(self.context, counted)] if counted is not None else []
         nodes = {node for one in counts for node in one.nodes}
@@ -145,21 +159,13 @@ class _Cut:
         if not self.sized.only_sizes(sizes, nodes) or not self._only_takes():
             return None
         both = {*nodes, *self.sized.nodes}
-        weighted = _Loss(self.step.source, self.loop, set(), both).degree(self.step.loss) == 1
-        averaged = _Loss(self.step.source, self.loop, nodes, both).degree(self.step.loss) == 1
+        weighted = _Loss(source, self.loop, set(), both).degree(self.step.loss) == 1
+        averaged = _Loss(source, self.loop, nodes, both).degree(self.step.loss) == 1
         return both if averaged and (weighted or self._is_even()) else None
 
     def _reads(self, where: Source, node: cst.BaseExpression) -> Reads:
         words = f"`{where.code(node)}`"
         return Reads(self.context, Origin("literal", where, node, words), ends=lambda _, one: one is node)
-
-    def _lengths(self) -> Iterator[tuple[Source, cst.BaseExpression]]:
-        """``len(pieces)`` of what the loop goes over."""
-        source = self.step.source
-        over = {one.value for one in source.nodes(cst.Name, within=self.loop.iter)}
-        for call in source.nodes(cst.Call, within=source.scope(self.loop)):
-            if source.name(call.func) == "len" and call.args and source.code(call.args[0].value) in over:
-                yield source, call
 
     def _quotients(self) -> dict[cst.BaseExpression, tuple[Source, cst.BaseExpression]]:
         """What reads the size to divide all rows by it, with the quotient: ``rows // size``."""

@@ -11,7 +11,9 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.origins import is_self
 from warpline.syntax.source import Source, is_method, receiver
 
+_GIVING = (cst.Assign, cst.AnnAssign, cst.AugAssign)
 _PAIRS = ("cdist", "pdist", "corrcoef", "cov")
+_GRADIENTS = ("zero_grad", "clip_grad_norm_", "clip_grad_value_", "unscale_")
 _SPREADS = ("std", "var", "std_mean", "var_mean")
 
 
@@ -21,6 +23,46 @@ def relates_rows(context: Context, lines: Iterable[LineCost]) -> bool:
     sources = ((context.source(cost.file), cost.line) for cost in lines)
     found = ((source, source.statement_at(line)) for source, line in sources)
     return any(one is not None and _relates(source, one) for source, one in found)
+
+
+def carries_over(source: Source, loop: cst.For, loss: cst.BaseExpression) -> bool:
+    """Whether a turn of the loop computes its loss from what the one before made of its rows, as a hidden
+    state."""
+    fresh = {one.value for one in source.nodes(cst.Name, within=loop.target)}
+    own = fresh | {one.value for one in _named(source, loop.body) if source.binds(one)}
+    waiting: list[cst.CSTNode] = [loss]
+    seen: list[cst.CSTNode] = []
+    while waiting:
+        part = waiting.pop()
+        seen.append(part)
+        names: list[cst.Name | cst.Attribute] = [*_named(source, part)]
+        names += source.nodes(cst.Attribute, within=part)
+        for name in names:
+            adds = isinstance(part, cst.AugAssign) and part.target is name
+            if source.code(name) in fresh or (source.binds(name) and not adds):
+                continue
+            made = [
+                (one, source.enclosing(one, *_GIVING, cst.CompFor))
+                for one in source.bindings(source.code(name), loop.body)
+            ]
+            given = [(one, by) for one, by in made if isinstance(by, _GIVING)]
+            before = [by for one, by in given if source.span(one) < source.span(name) and by is not part]
+            read = {one.value for _, by in given if by.value for one in _named(source, by.value)}
+            if given and not before and (adds or not own.isdisjoint(read)):
+                return True
+            waiting += [one for one in before if one not in seen and one not in waiting]
+    return False
+
+
+def _named(source: Source, within: cst.CSTNode) -> list[cst.Name]:
+    return [one for one in source.nodes(cst.Name, within=within) if source.is_value(one)]
+
+
+def touches_gradients(source: Source, loop: cst.For) -> bool:
+    """Whether a loop does something with the gradients of one turn: clips them or sets them to zero."""
+    calls = source.nodes(cst.Call, within=loop.body)
+    named = any(source.is_named(call.func, *_GRADIENTS) for call in calls)
+    return named or any(one.attr.value == "grad" for one in source.nodes(cst.Attribute, within=loop.body))
 
 
 def _relates(source: Source, statement: cst.CSTNode) -> bool:
