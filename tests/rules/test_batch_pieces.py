@@ -82,6 +82,9 @@ def edited(code: str = CODE, **facts: object) -> str | None:
           "loss": "loss_of(model(x)) / max(1, BATCH // PIECE)"},
          ONE),
         ({"loss": "loss_of(model(x)) / math.ceil(len(batch) / PIECE)"}, ONE),
+        ({"more": "def cut(x, size):\n    for at in range(0, len(x), size):\n        yield x[at : at + size]",
+          "cut": "x = 0", "over": "for x in cut(batch, PIECE)",
+          "loss": "model(x) * len(x) / len(batch)"}, ONE),
         # Weighted by rows: the last piece may be smaller.
         ({"loss": "loss_of(model(x)) * len(x) / len(batch)", "total": 30}, ONE),
         ({"loss": "loss_of(model(x)) * len(x) / len(batch)", "cut": "pass", "total": 30, "sliced": 30,

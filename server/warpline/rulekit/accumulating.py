@@ -150,7 +150,7 @@ def _of_pieces(context: Context, step: TrainingStep, loop: cst.For, calls: float
         or relates_rows(context, lines)
         or carries_over(source, loop, step.loss)
         or _sums(context, step)
-        or not _turns_alike(context, step, loop, cut.reads)
+        or not _only_counted_off(context, source, loop, cut.reads)
     ):
         return None
     return Parts(number, cut.count, cut.size, cut.rows, lines, cut.again)
@@ -183,21 +183,22 @@ def _of_framework(context: Context) -> tuple[Source, cst.BaseExpression] | None:
 def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Container[object]) -> bool:
     """Whether the loop does the same in its turns but for the update: with fewer of them, their numbers and
     what is done once in each would mean something else."""
-    source, counters = step.source, _counters(step.source, loop, named)
+    source = step.source
     for call in source.nodes(cst.Call, within=loop.body):
         if source.is_named(call.func, "step") and "sched" in source.code(call.func).lower():
             choice = source.enclosing(call, cst.If)
             if choice is None or not any(one in named for one in source.nodes(cst.Name, within=choice.test)):
                 return False
-    if not all(
-        _length_alike(source, call, named)
-        for call in source.nodes(cst.Call)
-        if _is_length(source, call, loop)
-    ):
-        return False
+    lengths = [call for call in source.nodes(cst.Call) if _is_length(source, call, loop)]
+    alike = all(_length_alike(source, call, named) for call in lengths)
+    return alike and _only_counted_off(context, source, loop, named)
+
+
+def _only_counted_off(context: Context, source: Source, loop: cst.For, named: Container[object]) -> bool:
+    """Whether the number of a turn only says which part of the update it is."""
     return all(
         is_told(source, node) or _is_counted_off(source, node, named)
-        for name in counters
+        for name in _counters(source, loop, named)
         for node in source.reads(name, source.scope(loop))
         if context.reached.node(source, node) is not False
     )
@@ -216,7 +217,7 @@ def _length_alike(source: Source, call: cst.Call, named: Container[object]) -> b
     """Whether fewer batches change nothing there: the last is asked for, a sum over all is divided by it, or
     it is divided by how many an update has."""
     compared = source.enclosing(call, cst.Comparison) is not None
-    if compared or call in named or is_told(source, call) or is_divisor(source, call):
+    if compared or is_told(source, call) or is_divisor(source, call):
         return True
     above = source.parent(call)
     while isinstance(above, cst.BinaryOperation):
