@@ -635,3 +635,17 @@ def test_scores_that_are_not_one_in_all_are_no_cross_entropy() -> None:
 
     for act in (weighted, smoothed_too_far, of_nothing_picked, of_others, weighed_too_much):
         assert "F.cross_entropy" not in calls(act), act.__name__
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_mean_of_some_rows_of_torchs_own_cross_entropy_is_no_formula(smoothing: float) -> None:
+    def counted() -> Any:
+        some = torch.zeros(12, dtype=torch.bool).scatter_(0, torch.tensor([1, 4]), True)
+        each = F.cross_entropy(LOGITS, CLASSES, reduction="none", label_smoothing=smoothing)
+        return (each * some).sum() / some.sum()
+
+    def harder_ones() -> Any:
+        each = F.nll_loss(F.log_softmax(LOGITS, 1), CLASSES, reduction="none")
+        return ((1 - torch.exp(-each)) ** 2 * each).mean()
+
+    assert calls(counted) + calls(harder_ones) == []

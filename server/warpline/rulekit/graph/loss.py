@@ -34,6 +34,8 @@ _SCALES = frozenset({"mul", "div", "true_divide"})
 #: Where the class is at a fixed distance, as a second view's is, it is read off a diagonal.
 _DIAGONALS = frozenset({"diagonal", "diagonal_copy"})
 _SELECTIONS = _CHOICES | _DIAGONALS
+#: What torch's own cross entropy computes.
+_OWN = frozenset({"_log_softmax", "nll_loss_forward"})
 #: What computes with all probabilities, which a cross entropy does not give.
 _COMPUTES = frozenset({"mul", "div", "true_divide", "add", "sub", "rsub", "log", "mm", "bmm", "matmul"})
 #: The finding where a sum may leave the picked exponential out, as decoupled losses do, or weigh some.
@@ -61,8 +63,8 @@ def _cross_entropies(graph: Graph) -> Iterator[Match]:
         nodes = _negative_mean(graph, softmax.output)
         if nodes is not None and is_written_out(graph, (*softmax.nodes, *nodes)):
             whole = (*softmax.nodes, *nodes)
-            # torch's own cross entropy is a logarithm of a softmax and this loss, too.
-            if len(whole) > 2 or nodes[-1].name != "nll_loss_forward":
+            # torch's own cross entropy is these two, too, whatever is done to each row's loss.
+            if not _OWN.issubset(node.name for node in whole):
                 words = ["one_hot"] * any(node.name in _CHOSEN | {"eye"} for node in nodes)
                 words += ["smooth"] * any(_is_smoothed(graph, node) for node in nodes)
                 words += ["by_hand"] * (len(softmax.nodes) > _SOFTMAX_NODES)
