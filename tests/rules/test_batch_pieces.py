@@ -92,6 +92,9 @@ def edited(code: str = CODE, **facts: object) -> str | None:
         ({"loss": "loss_of(model(x)) * (x.shape[0] / batch.shape[0])", "total": 30}, ONE),
         ({"take": "part = x.size(0) / batch.size(0)",
           "loss": "part * loss_of(model(x))", "total": 30}, ONE),
+        # So do sums that all are divided by the same.
+        ({"loss": "loss_of(model(x), reduction='sum') / len(batch)", "total": 30, "sliced": 30}, ONE),
+        ({"loss": "(model(x) - x).square().sum() / 32"}, ONE),
         ({"in_loop": "if i == 0: print(loss)", "over": "for i, x in enumerate(pieces)"}, ONE),
         ({"in_loop": "model.sync = i == len(pieces) - 1",
           "over": "for i, x in enumerate(pieces)"}, ONE),
@@ -133,6 +136,11 @@ def test_as_many_rows_in_fewer_pieces(facts: dict[str, object], made: list[str])
         {"loss": "loss_of(model(x)) * len(x) / len(batch) / len(pieces)"},
         {"loss": "loss_of(model(x)) * len(x) / PIECE"},
         {"loss": "loss_of(model(x), reduction='sum') / len(pieces)"},
+        {"loss": "loss_of(model(x), reduction='sum')"},
+        {"loss": "loss_of(model(x), reduction='sum') / len(x)"},
+        {"loss": "loss_of(model(x), reduction='sum') * len(x) / len(batch)"},
+        {"loss": "loss_of(model(x), reduction='sum') / len(batch) + weight.abs().sum() / len(batch)"},
+        {"loss": "loss_of(model(x), reduction=how) / len(batch)"},
         {"loss": "loss_of(model(x))", "in_loop": "shown += loss.item() / len(pieces)"},
         {"loss": "loss_of(model(x))", "in_loop": "shown += loss.item() * len(x) / len(batch)"},
         {"loss": "loss_of(model(x) / 4)"},  # another 4

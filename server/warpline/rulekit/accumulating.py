@@ -34,12 +34,18 @@ from warpline.rulekit.number_reads import (
     whole,
 )
 from warpline.rulekit.origins import Origin, executes_text, origin, overridden
-from warpline.rulekit.row_relations import carries_over, relates_rows, touches_gradients
+from warpline.rulekit.row_relations import (
+    adds_up,
+    carries_over,
+    reduces_otherwise,
+    relates_rows,
+    touches_gradients,
+)
 from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source
 from warpline.wire.frameworks import constructions
 from warpline.wire.sites import Framework, Loader, facts_of
 
@@ -149,7 +155,7 @@ def _of_pieces(context: Context, step: TrainingStep, loop: cst.For, calls: float
         or touches_gradients(source, loop)
         or relates_rows(context, lines)
         or carries_over(source, loop, step.loss)
-        or _sums(context, step)
+        or _sums(context, step, cut.sums)
         or not _only_counted_off(context, source, loop, cut.reads)
     ):
         return None
@@ -270,32 +276,21 @@ def _only_tells(source: Source, test: cst.Comparison) -> bool:
     )
 
 
-def _sums(context: Context, step: TrainingStep) -> bool:
+def _sums(context: Context, step: TrainingStep, but: Container[cst.Call] = ()) -> bool:
     """Whether the loss of a batch may be a sum over its samples, as far as the text says: that of a larger
-    batch is larger."""
-    words = {"reduction": ("mean", "none"), "size_average": (True, None)}
-    for _, call in context.calls():
-        for arg in call.args:
-            name = arg.keyword.value if arg.keyword is not None else ""
-            if name in words and step.source.literal(arg.value) not in words[name]:
-                return True
+    batch is larger. ``but``: sums that are known to be divided by the same for all batches."""
+    if any(reduces_otherwise(source, call) and call not in but for source, call in context.calls()):
+        return True
     source = step.source
     called = {
         last_word(source, call.func) for one in step.forward for call in source.nodes(cst.Call, within=one)
     }
     functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value in called]
     return any(
-        _sums_all(source, call)
+        adds_up(source, call) and call not in but
         for outer in (*step.forward, *functions)
         for call in source.nodes(cst.Call, within=outer)
     )
-
-
-def _sums_all(source: Source, call: cst.Call) -> bool:
-    """Whether it adds up all that a tensor has, and not what is along some dimensions."""
-    if source.name(call.func) == "torch.sum":
-        return len(call.args) == 1
-    return is_method(call, "sum") and not call.args
 
 
 def _counted(source: Source, loop: cst.For) -> cst.BaseExpression | None:

@@ -15,7 +15,7 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.rulekit.number_reads import Reads, fitting, is_divisor, is_number
 from warpline.rulekit.origins import Origin, origin
-from warpline.rulekit.row_relations import rows_of
+from warpline.rulekit.row_relations import adds_up, rows_of
 from warpline.rulekit.slicing import cut_sizes, is_first
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Source, called_name, is_method, receiver
@@ -31,13 +31,15 @@ _ROUNDS = ("int", "round", "ceil", "max")
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """``size`` rows each, written at ``rows`` and once more at each of ``again``; ``count``: where their
-    number is written, None where it follows. ``reads``: what reads the one or the other."""
+    number is written, None where it follows. ``reads``: what reads the one or the other; ``sums``: losses
+    that are added up over the rows, and divided by the same for all."""
 
     size: int
     rows: Origin
     again: tuple[Origin, ...]
     count: Origin | None
     reads: Collection[cst.BaseExpression]
+    sums: Collection[cst.Call]
 
 
 def pieces_of(
@@ -65,7 +67,7 @@ def pieces_of(
         for counted, count in ((None, None), *cut.numbers()):
             reads = cut.reads(counted)
             if reads is not None:
-                return Pieces(row[1], row[0], tuple(again), count, reads)
+                return Pieces(row[1], row[0], tuple(again), count, *reads)
     return None
 
 
@@ -144,9 +146,9 @@ class _Cut:
                 seen.append(found.node)
                 yield found, fit[0]
 
-    def reads(self, counted: Origin | None) -> set[cst.BaseExpression] | None:
-        """What reads the size of the pieces or their number, where larger ones compute the same; else None.
-        ``counted``: where the number is written, too."""
+    def reads(self, counted: Origin | None) -> tuple[set[cst.BaseExpression], list[cst.Call]] | None:
+        """What reads the size of the pieces or their number, and the losses that are sums over rows, where
+        larger pieces compute the same; else None. ``counted``: where the number is written, too."""
         source, quotients = self.step.source, self._quotients()
         lengths = [(source, call) for call in lengths_of(source, self.loop, self.taken)]
         follows = [*lengths, *quotients.values()]
@@ -159,9 +161,10 @@ class _Cut:
         if not self.sized.only_sizes(sizes, nodes) or not self._only_takes():
             return None
         both = {*nodes, *self.sized.nodes}
-        weighted = _Loss(source, self.loop, set(), both).degree(self.step.loss) == 1
-        averaged = _Loss(source, self.loop, nodes, both).degree(self.step.loss) == 1
-        return both if averaged and (weighted or self._is_even()) else None
+        loss = _Loss(source, self.loop, nodes, both, [])
+        averaged = loss.degree(self.step.loss) == 1
+        weighted = _Loss(source, self.loop, set(), both, []).degree(self.step.loss) == 1
+        return (both, loss.sums) if averaged and (weighted or self._is_even()) else None
 
     def _reads(self, where: Source, node: cst.BaseExpression) -> Reads:
         words = f"`{where.code(node)}`"
@@ -238,12 +241,13 @@ class _Cut:
 @dataclass(frozen=True, slots=True)
 class _Loss:
     """What a loop computes its loss by. ``counts`` read the number of pieces, ``changing`` that or the number
-    of their rows."""
+    of their rows; ``sums``: the losses found that are sums over rows."""
 
     source: Source
     loop: cst.For
     counts: Collection[cst.BaseExpression]
     changing: Collection[cst.BaseExpression]
+    sums: list[cst.Call]
 
     def degree(self, node: cst.BaseExpression | cst.AugAssign) -> int | None:
         """How often it is divided by the number of pieces, or weighted by the share of a piece in all rows;
@@ -260,7 +264,7 @@ class _Loss:
         if None in inner:
             return None
         counted = sum(one in self.counts for one in below) - sum(one in self.counts for one in above)
-        return counted + self._is_share(above, below) + sum(one for one in inner if one is not None)
+        return counted + self._shares(above, below) + sum(one for one in inner if one is not None)
 
     def _bound(self, node: cst.BaseExpression | cst.AugAssign) -> cst.BaseExpression | cst.AugAssign:
         """What the last assignment before a name's use gives it; the node itself where there is none."""
@@ -291,18 +295,23 @@ class _Loss:
         more, less = self._factors(right)
         return (above + less, below + more) if divides else (above + more, below + less)
 
-    def _is_share(self, above: list[cst.BaseExpression], below: list[cst.BaseExpression]) -> bool:
-        """Whether one of the factors is how many rows the piece has, and what it is divided by the same for
-        all."""
+    def _shares(self, above: list[cst.BaseExpression], below: list[cst.BaseExpression]) -> int:
+        """How many of the factors are the rows of the piece, or a sum over them, where it is divided by the
+        same for all pieces."""
         source = self.source
         bound = {one.value for one in source.nodes(cst.Name, within=self.loop) if source.binds(one)}
-        named = [{one.value for one in source.nodes(cst.Name, within=node)} for node in below]
+
+        def varies(node: cst.CSTNode) -> bool:
+            return any(one.value in bound for one in source.nodes(cst.Name, within=node))
+
         changing = [any(source.inside(one, node) for one in self.changing) for node in below]
-        fixed = [not names & bound and not changes for names, changes in zip(named, changing, strict=True)]
-        rows = [rows_of(source, node) for node in above]
-        return any(fixed) and any(
-            isinstance(one, cst.Name) and one.value in bound for one in rows if one is not None
-        )
+        if not any(not varies(node) and not new for node, new in zip(below, changing, strict=True)):
+            return 0
+        rows = [one for node in above if (one := rows_of(source, node)) is not None and varies(one)]
+        calls = [call for node in above if isinstance(call := self._bound(node), cst.Call)]
+        sums = [call for call in calls if adds_up(source, call) and varies(call)]
+        self.sums.extend(sums)
+        return len(rows) + len(sums)
 
 
 _ADDS = (cst.Add, cst.AddAssign, cst.Subtract, cst.SubtractAssign)

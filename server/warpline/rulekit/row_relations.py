@@ -14,6 +14,7 @@ from warpline.syntax.source import Source, is_method, receiver
 _GIVING = (cst.Assign, cst.AnnAssign, cst.AugAssign)
 _PAIRS = ("cdist", "pdist", "corrcoef", "cov")
 _GRADIENTS = ("zero_grad", "clip_grad_norm_", "clip_grad_value_", "unscale_")
+_REDUCTIONS = {"reduction": ("mean", "none"), "size_average": (True, None)}
 _SPREADS = ("std", "var", "std_mean", "var_mean")
 
 
@@ -23,6 +24,22 @@ def relates_rows(context: Context, lines: Iterable[LineCost]) -> bool:
     sources = ((context.source(cost.file), cost.line) for cost in lines)
     found = ((source, source.statement_at(line)) for source, line in sources)
     return any(one is not None and _relates(source, one) for source, one in found)
+
+
+def adds_up(source: Source, call: cst.Call) -> bool:
+    """Whether it adds up all that a tensor has, and not what is along some dimensions, or is a loss that
+    does."""
+    if source.name(call.func) == "torch.sum":
+        return len(call.args) == 1
+    reduction = source.argument(call, "reduction")
+    summed = reduction is not None and source.literal(reduction.value) == "sum"
+    return summed or (is_method(call, "sum") and not call.args)
+
+
+def reduces_otherwise(source: Source, call: cst.Call) -> bool:
+    """Whether an argument says that a loss is no mean, or may say so."""
+    found = ((source.argument(call, name), good) for name, good in _REDUCTIONS.items())
+    return any(given is not None and source.literal(given.value) not in good for given, good in found)
 
 
 def carries_over(source: Source, loop: cst.For, loss: cst.BaseExpression) -> bool:

@@ -15,9 +15,9 @@ Where a step is an update that adds up the gradients of several batches (`for _ 
 much as memory holds, and their number smaller: an update sees the same samples, and its loss is the same up
 to rounding. It is offered where both numbers are written once, and nothing reads them that would change. Of a
 batch that is cut by a size (`batch.split(ROWS)`, `for at in range(0, count, ROWS)`) only the size is written:
-it is made larger where each loss is divided by the number of equal pieces, or weighted by its share of the
-rows. Losses that compare the rows of a batch with each other are left alone, and batches that pass on a
-hidden state.
+it is made larger where each loss is divided by the number of equal pieces, weighted by its share of the rows,
+or a sum divided by the same for all. Losses that compare the rows of a batch with each other are left alone,
+and batches that pass on a hidden state.
 
 The gain is what the host saves, and on the device what short kernels and those that do not fill it save; on a
 CPU the operators are tried with as many rows. With larger batches other fixes gain more: of short products in
