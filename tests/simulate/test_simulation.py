@@ -553,6 +553,20 @@ def test_workers_that_keep_several_cores_busy() -> None:
     assert none.step_ms == pytest.approx(truth)
 
 
+def test_workers_that_wait_may_be_more_than_the_cores() -> None:
+    """Each waits for nine tenths of its time: 8 of them keep up, which need most of one core."""
+
+    def slow_store(m: Machine) -> None:
+        m.load(5, 9000)
+        m.op(10, "aten::mm", 1500)
+
+    found, _ = simulation(slow_store, on_gpu=False, cores=2, threads=2)
+    few, many = (found.predict(LoaderWorkers(8, AT[5], waiting=True, cores=cores)) for cores in (1, 0.1))
+    assert few is not None and many is not None
+    assert few.step_ms == pytest.approx((1.5 + 9) / 2, rel=0.1)
+    assert many.step_ms < 0.5 * few.step_ms
+
+
 def test_parts_of_one_line_add_up() -> None:
     """Two findings that take half of a line each leave nothing of it together, and more of it in turn."""
     found, truth = simulation(on_cpu, on_gpu=False)

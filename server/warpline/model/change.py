@@ -22,7 +22,8 @@ class LoaderWorkers:
     ``batch_ms``: time for one process to load one batch, if a rule knows it. None: the recorded wait for a
     batch if there are no workers now, else the time between two batches times the number of workers.
     ``waiting``: loading mostly waits, as for a disk, so that workers need no cores of their own.
-    ``cores``: that each of them keeps busy, as libraries that it calls have threads of their own.
+    ``cores``: that each of them keeps busy: a part of one where it also waits for something else, several
+    where libraries that it calls have threads of their own.
     ``stalled_ms``: what loading waits for cores that other processes have. The gain is that of a step without
     these waits.
     """
@@ -34,7 +35,7 @@ class LoaderWorkers:
     batch_ms: float | None = None
     waiting: bool = False
     stalled_ms: float = 0.0
-    cores: int = 1
+    cores: float = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,6 +296,7 @@ from warpline.rulekit import Context, Draft, Refused, Rule, count, percent
 from warpline.rulekit.kept_samples import kept_samples, made_once
 from warpline.rulekit.loaders import (
     BUSY,
+    LEAST_BUSY,
     change_loader,
     cores_of_loading,
     edit_site,
@@ -361,10 +362,11 @@ class LoaderWithoutWorkers(Rule):
             if rows or (batch < TAKE_MS and kept is None):
                 yield _picked(context, site, lines, wait, rows)
                 continue
-            waiting = _waits(loader)
-            cores = 1 if waiting else cores_of_loading(context, site, lines)
+            busy = _busy(loader)
+            waiting = busy < BUSY
+            cores = max(busy, LEAST_BUSY) if waiting else cores_of_loading(context, site, lines)
             spare = None if waiting else spare_cores(context)
-            room = None if spare is None else spare // cores
+            room = None if spare is None else int(spare / cores)
             stalled = 0.0 if waiting else _stalled(context, lines, wait)
             rest = context.step_ms - wait
             workers = _sensible(context, site, batch - stalled, rest, room, cores)
@@ -408,10 +410,11 @@ class LoaderWithoutWorkers(Rule):
             )
 
 
-def _waits(loader: Loader) -> bool:
-    """Whether loading a batch mostly waits, as for a disk: none of the process's threads works then."""
+def _busy(loader: Loader) -> float:
+    """Cores that the process's threads keep busy while it loads a batch; few where it mostly waits, as for a
+    disk."""
     busy, beside = loader.in_main_busy, loader.in_main_beside or 0.0
-    return busy is not None and busy * (1 + beside) < BUSY
+    return 1.0 if busy is None else busy * (1 + beside)
 
 
 def _stalled(context: Context, lines: list[LineCost], wait: float) -> float:
@@ -453,12 +456,12 @@ def _stacking(lines: list[LineCost]) -> float:
     return min(1.0, max(INDEX_SHARE, copies / loading)) if loading > 0 else 1.0
 
 
-def _sensible(context: Context, site: Site, batch: float, rest: float, room: int | None, cores: int) -> int:
+def _sensible(context: Context, site: Site, batch: float, rest: float, room: int | None, cores: float) -> int:
     """Twice as many workers as keep up with the ``rest`` of the step, ``batch`` being what one costs (batches
     differ, and the step gets shorter with the next fix), and two at least; no more than batches, or than
     there is ``room`` for (where there is none, all cores), where each keeps ``cores`` of them busy."""
     rest = max(rest, batch / 32)
-    most = room or int(context.profile.facts.flags.cpu_count or 1) // cores
+    most = room or int((context.profile.facts.flags.cpu_count or 1) / cores)
     batches = facts_of(Loader, site).batches_per_epoch or 64
     return max(1, min(max(2, math.ceil(2 * batch / rest)), most, batches, 32))
 

@@ -4,7 +4,7 @@
 
 Finds a `DataLoader` with workers that the step waits for, if they take too long for their batches and the
 machine has free cores, and computes how many workers would keep up with the step. Workers that mostly wait,
-as for a disk, can share a core.
+as for a disk, share cores with each other and with the step.
 
 ## Why is this slow
 
@@ -31,6 +31,31 @@ from torch.utils.data import DataLoader
 loader = DataLoader(dataset, batch_size=64, num_workers=7)
 for images, labels in loader:
     train(images, labels)
+```
+
+## Example
+
+Workers that mostly wait, as for a disk or a network, need no core that the step leaves, and more of them than
+the machine has cores keep up:
+
+```python
+#> device kind=cpu; flags cpu_count=2 threads=2; workers batch_ms=50 busy=0.1
+from torch.utils.data import DataLoader
+
+loader = DataLoader(scans_of_a_store, batch_size=16, num_workers=1)
+#^ found; site loader num_workers=1 persistent_workers=true batches_per_epoch=500 epochs_started=1
+for scans, ages in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader
+    train(scans, ages)  #> cost cpu_ms=10
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(scans_of_a_store, batch_size=16, num_workers=6)
+for scans, ages in loader:
+    train(scans, ages)
 ```
 
 ## Example
@@ -63,6 +88,17 @@ for epoch in range(14):
 ```
 
 ## Near misses
+
+Workers that compute, on a CPU whose cores the operators' threads take:
+
+```python
+#> device kind=cpu; flags cpu_count=2 threads=2; workers batch_ms=50 busy=0.9
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=16, num_workers=1)  #> site loader num_workers=1 epochs_started=1
+for images, labels in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader
+    train(images, labels)  #> cost cpu_ms=10
+```
 
 As many workers as cores but one, which makes the steps, so more would not help:
 
@@ -106,6 +142,8 @@ from warpline.model.change import LoaderWorkers
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.kept_samples import kept_samples, made_once
 from warpline.rulekit.loaders import (
+    BUSY,
+    LEAST_BUSY,
     WAITS_PERCENT,
     change_loader,
     edit_site,
@@ -137,7 +175,8 @@ class TooFewLoaderWorkers(Rule):
             # In steady state `present` workers make `present` batches in as many steps.
             batch_ms = present * context.step_ms
             enough = math.ceil(batch_ms / max(context.step_ms - wait, batch_ms / 64)) + 1
-            workers = min(enough, _room(context), loader.batches_per_epoch or 64, 64)
+            busy = _busy(context)
+            workers = min(enough, _room(context, busy), loader.batches_per_epoch or 64, 64)
             left = max(0.0, batch_ms / max(1, workers) - (context.step_ms - wait))
             kept = kept_samples(context, site, lines, wait)
             if kept is not None and (workers <= present or kept.left_ms <= max(left, taking_ms(batch_ms))):
@@ -165,18 +204,30 @@ class TooFewLoaderWorkers(Rule):
                 cause=iterated_at(context, site),
                 cost_ms=wait,
                 saving_ms=wait - left,
-                change=LoaderWorkers(workers, tuple(cost.place for cost in lines), present, True, batch_ms),
+                change=LoaderWorkers(
+                    workers,
+                    tuple(cost.place for cost in lines),
+                    present,
+                    batch_ms=batch_ms,
+                    waiting=busy < BUSY,
+                    cores=busy,
+                ),
                 fixes=[partial(change_loader, context, site, title, num_workers=str(workers))],
                 unseen=wait > captured,
             )
 
 
-def _room(context: Context) -> int:
-    """How many workers have a processor each, beside those that make the steps. Workers that mostly wait
-    for something else, as for a disk, share one."""
+def _busy(context: Context) -> float:
+    """Cores that a worker keeps busy: a part of one where it also waits for something else."""
     workers = context.profile.facts.workers
-    busy = workers.busy if workers is not None and workers.busy is not None else 1.0
-    spare = spare_cores(context)
-    if spare is None:
-        spare = int(context.profile.facts.flags.cpu_count or 1) - 1
-    return int(spare / max(busy, 1 / 64))
+    return 1.0 if workers is None or workers.busy is None else max(workers.busy, LEAST_BUSY)
+
+
+def _room(context: Context, busy: float) -> int:
+    """How many workers have a processor each, beside those that make the steps. Those that mostly wait for
+    something else, as for a disk, share all of them."""
+    cores = int(context.profile.facts.flags.cpu_count or 1)
+    if busy >= BUSY:
+        spare = spare_cores(context)
+        cores = cores - 1 if spare is None else spare
+    return int(cores / busy)

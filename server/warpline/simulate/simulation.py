@@ -153,10 +153,10 @@ class Simulation:
         return timeline, feed, work
 
     def _with_workers(self, change: LoaderWorkers) -> Feed | None:
-        spare = self._cores if change.waiting else self._spare // max(1, change.cores)
-        if spare < 1:
+        room = int((self._cores if change.waiting else self._spare) / change.cores)
+        if room < 1:
             return self._feed  # workers and operators would take turns
-        usable = replace(change, workers=min(change.workers, spare))
+        usable = replace(change, workers=min(change.workers, room))
         return loading.changed_feed(self._timeline, usable, self._clock.host, self._feed)
 
     def _least(self, timeline: Timeline, feed: Feed | None) -> float:
