@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, holder, keys_of, lacking
+from warpline.rulekit.memory import free_bytes
 from warpline.rulekit.origins import Origin, unpacked_origin
 from warpline.syntax.source import Source, is_method, receiver
 from warpline.wire.births import Holder
@@ -23,6 +25,10 @@ _ARGUMENTS = frozenset({
 MANY_TENSORS = 16
 #: Operations for each tensor from which on there is something to fuse: plain SGD has one.
 OPERATIONS = 3
+#: What registers a hook that may step, and drop, each gradient as soon as it is there.
+HOOK = "register_post_accumulate_grad_hook"
+#: Bytes of a number of a gradient: of float32, as fewer are rare.
+_BYTES = 4
 #: What puts entries into a list.
 _ADD = ("append", "extend")
 
@@ -39,12 +45,22 @@ def in_small_groups(context: Context, optimizer: Optimizer, costs: list[LineCost
 
 
 def apart(context: Context, optimizer: Optimizer, costs: list[LineCost]) -> bool:
-    """Whether each tensor has an optimizer of its own, and all of them step. Not where the gradients are to
-    be freed in between: then a hook of each parameter steps."""
+    """Whether each tensor has an optimizer of its own, and all of them step. Not where hooks free each
+    gradient, and memory has no room for all of them."""
     few = (optimizer.parameters or 0) < OPERATIONS
     if not few or optimizer.made < MANY_TENSORS or sum(cost.launches for cost in costs) < optimizer.made:
         return False
-    return next(context.calls("register_post_accumulate_grad_hook"), None) is None
+    return not stepped_in_hooks(context) or gradient_bytes(optimizer) < free_bytes(context)
+
+
+def stepped_in_hooks(context: Context) -> bool:
+    """Whether hooks of the gradients step the optimizers of one parameter."""
+    return next(context.calls(HOOK), None) is not None
+
+
+def gradient_bytes(optimizer: Optimizer) -> float:
+    """What the gradients take of all parameters of the optimizers that the line made."""
+    return float(_BYTES * sum(number * prod(shape) for number, *shape in optimizer.all_shapes or ()))
 
 
 def parameter_shapes(sites: Iterable[Site]) -> dict[tuple[int, ...], int]:

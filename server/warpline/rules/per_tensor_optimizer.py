@@ -9,7 +9,8 @@ torch's default works through lists of tensors, a kernel for each operation: it 
 parameters' shapes shows that the fused form saves a measurable part. It also finds
 optimizers that have a group for each parameter: they launch their kernels for each group, fused or not. On a
 CPU such an optimizer is found where it is fused, and a trial with one group is faster. Last, it finds lines
-that make an optimizer for each parameter.
+that make an optimizer for each parameter. Where hooks step these as soon as a gradient is there, to free it,
+they are found if a trial shows that one optimizer gains, and memory has room for all gradients.
 
 ## Why is this slow
 
@@ -154,15 +155,53 @@ for batch in loader:
 
 One optimizer of all parameters: `torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)`.
 
-## Near misses
+## Example
 
-An optimizer for each parameter that frees the gradient as soon as it is there:
+An optimizer for each parameter, stepped in the backward pass:
+
+```python
+#> device kind=cpu; memory free_bytes=20000000000
+import torch
+
+solvers = {p: torch.optim.AdamW([p], lr=1e-3, fused=True) for p in net.parameters()}
+#^ found; site optimizer type=AdamW fused=true parameters=1 groups=1 made=200 all_shapes=[[200,256]]
+
+def update(p):
+    solvers[p].step()
+    #^ cost step_ms=9 device_ms=2 idle_ms=7 cpu_ms=9 launches=600 calls=200; use optimizer
+    solvers[p].zero_grad()
+
+for p in net.parameters():
+    p.register_post_accumulate_grad_hook(update)
+for batch in loader:
+    loss = model(batch)  #> cost device_ms=20
+    loss.backward()
+```
+
+## Use instead
 
 ```python
 import torch
 
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
+
+for batch in loader:
+    loss = model(batch)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+```
+
+## Near misses
+
+The same, but memory has no room for all gradients:
+
+```python
+#> device memory_bytes=80000000000; memory peak_bytes=77000000000
+import torch
+
 solvers = {p: torch.optim.AdamW([p], lr=1e-3) for p in net.parameters()}
-#^ site optimizer type=AdamW parameters=1 groups=1 made=200
+#^ site optimizer type=AdamW parameters=1 groups=1 made=200 all_shapes=[[200,4096,4096]]
 
 def update(p):
     solvers[p].step()
@@ -261,6 +300,10 @@ numbers, but states that were saved with more do not fit. No edit is offered whe
 distinguish groups by their numbers, as with `zip(optimizer.param_groups, rates)`. A loop that sets each group
 by its own settings, as `group["lr"] *= 0.9`, may stay.
 
+One optimizer in place of those that hooks step gives the same numbers, too, but all gradients stay in memory
+until it steps. The edit is offered where the hook only steps and clears, nothing else uses the optimizers,
+and there is one backward pass.
+
 ## References
 
 - [torch.optim: choosing an implementation](https://docs.pytorch.org/docs/stable/optim.html#algorithms)
@@ -280,15 +323,17 @@ from warpline.model.change import FuseOptimizer, Replace, Scale
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Evidence, Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, size
 from warpline.rulekit.frameworks import clipped_in_half
 from warpline.rulekit.holders import argument, by_hand, literal_at, made_with
 from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.optimizer_groups import same_settings_together
+from warpline.rulekit.optimizer_hooks import one_after_backward
 from warpline.rulekit.optimizer_step import (
     OPERATIONS,
     apart,
     calls_a_tensor,
+    gradient_bytes,
     in_small_groups,
     is_step,
     launches_for_lists,
@@ -296,6 +341,7 @@ from warpline.rulekit.optimizer_step import (
     making_call,
     set_at,
     stands_alone,
+    stepped_in_hooks,
     unpacked,
     without_form,
 )
@@ -431,6 +477,8 @@ def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> 
         costs,
         (kind, "groups", form),
         partial(same_settings_together, context, place),
+        {},
+        tried=not context.on_gpu,
     )
 
 
@@ -452,17 +500,33 @@ def _in_lists(context: Context, site: Site, kind: str, costs: list[LineCost], li
 
 def _apart(context: Context, site: Site, kind: str, costs: list[LineCost]) -> Draft:
     optimizer = facts_of(Optimizer, site)
+    hooks = stepped_in_hooks(context)
     return _split(
         context,
         site.place,
         "Each of {tensors} tensors has an optimizer of its own. They take {spent} ({share}), with {launches} "
-        f"{'kernels' if context.on_gpu else 'operators'}.",
+        f"{'kernels' if context.on_gpu else 'operators'}."
+        + (
+            " Hooks step them in the backward pass, and free each gradient. One that steps after it needs "
+            "{gradients} for all gradients."
+            if hooks
+            else ""
+        ),
         optimizer.made * (optimizer.parameters or 1),
         costs,
         (kind, "apart", *(["fused"] if optimizer.fused else [])),
-        f"make one {kind} with all of the parameters and `fused=True`, with a group for each set of "
+        partial(_after_backward, context, site, kind)
+        if hooks
+        else f"make one {kind} with all of the parameters and `fused=True`, with a group for each set of "
         "settings. Saved states do not fit it",
+        {"gradients": size("gradients", gradient_bytes(optimizer))} if hooks else {},
+        tried=hooks or not context.on_gpu,
     )
+
+
+def _after_backward(context: Context, site: Site, kind: str) -> Fix:
+    _refuse_unfused(context, kind)
+    return one_after_backward(context, site, kind)
 
 
 def _split(
@@ -473,9 +537,12 @@ def _split(
     costs: list[LineCost],
     words: tuple[str, ...],
     fix: Callable[[], Fix] | str,
+    more: dict[str, Evidence],
+    *,
+    tried: bool,
 ) -> Draft:
-    """A finding of tensors that are updated by themselves although one call would take them all. What that
-    gains on a CPU only a trial tells."""
+    """A finding of tensors that are updated by themselves although one call would take them all. ``tried``:
+    what that gains only a trial tells."""
     places, launches = tuple(cost.place for cost in costs), round(sum(cost.launches for cost in costs))
     return _draft(
         context,
@@ -483,11 +550,9 @@ def _split(
         place,
         message,
         tensors,
-        {"launches": count("optimizer launches", launches, "per step")},
-        change=FuseOptimizer(places)
-        if context.on_gpu
-        else Replace("optimizer", places, Scale(places), words),
-        tried=not context.on_gpu,
+        {"launches": count("optimizer launches", launches, "per step"), **more},
+        change=Replace("optimizer", places, Scale(places), words) if tried else FuseOptimizer(places),
+        tried=tried,
         fixes=[fix],
     )
 
@@ -500,13 +565,18 @@ def _groups_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
     return site.file, source.line(maker_of(source, call, "params"))
 
 
-def _fix(context: Context, site: Site, kind: str) -> Fix:
+def _refuse_unfused(context: Context, kind: str) -> None:
+    """Raises Refused where the optimizer has no fused form, or must not have it."""
     if context.torch_version < _FUSED[kind]:
         raise Refused("this version of torch has no fused version of it")
     if is_switched_on(context.sources(), "sparse"):
         raise Refused("no fused version takes the sparse gradients of `sparse=True`")
     if reason := clipped_in_half(context):
         raise Refused(reason)
+
+
+def _fix(context: Context, site: Site, kind: str) -> Fix:
+    _refuse_unfused(context, kind)
     source = context.source(site.file)
     call, mapping = making_call(source, site, kind), without_form(context, site, kind)
     if call is None:
