@@ -158,3 +158,35 @@ def test_generators_are_not_compiled() -> None:
     (one,), _ = told(CODE.format(**AS_IT_IS | {"last": "yield"}))
     assert one.fixes == ()
     assert "generators" in one.message
+
+
+CALLER = """
+def night(dust, gusts):
+    wind = torch.tensor(gusts)
+    #^ cost step_ms=0.1 device_ms=0.1 calls=1; op aten::lift_fresh count=1
+    dust = settle(dust, wind)  #> cost step_ms=0.1 calls=1
+    return dust * 0.5
+    #^ cost step_ms={ms} device_ms={ms} calls=1; op aten::mul count=1 device_ms={ms}
+    #^ node aten.mul.Tensor args=[%6,0.5] shape=[500,500] function=night
+"""
+
+
+@pytest.mark.parametrize(
+    ("own_ms", "calls", "line"),
+    [
+        (0, 1, 4),  # a tensor of a number would be compiled for each value
+        (0, 2, 10),  # both calls would be compiled together
+        (5, 1, 10),  # and what the caller makes of the result
+    ],
+)
+def test_a_caller_that_fuses_nothing_is_not_compiled_in_its_place(own_ms: int, calls: int, line: int) -> None:
+    settle = CODE.format(**AS_IT_IS).partition("def main")[0].replace("calls=1", f"calls={calls}")
+    example = read_example(settle + CALLER.format(ms=own_ms))
+    called = ((example.profile.lines[0].file, "settle"),)
+    lines = [
+        replace(one, function="night" if one.line > 10 else "settle", called=called if one.line == 12 else ())
+        for one in example.profile.lines
+    ]
+    profile = replace(example.profile, lines=tuple(lines))
+    found = diagnose(profile, texts(example), predict=lambda *_: Predicted(6.0, 20 / 6, "probed")).findings
+    assert [one.line for one in found if one.rule == "unfused-elementwise"] == [line]

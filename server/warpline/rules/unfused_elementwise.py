@@ -9,7 +9,7 @@ operators on complex numbers, which torch.compile leaves to torch's kernels.
 
 On a CPU it finds such operators if they take a tenth of the step, and reports them only if the recorded ones
 were compiled beside the script and were faster. torch.compile needs a C++ compiler there: the finding says
-so if there is none.
+so if there is none. A caller is compiled with what it calls only if it adds something to fuse.
 
 ## Why is this slow
 
@@ -250,6 +250,7 @@ class UnfusedElementwise(Rule):
             spent = Spent((cost for run in runs for cost in run.costs), partial(_passing_ms, recorded))
             if context.share(spent.total) >= _MUCH_ON_A_CPU:
                 found.append((source, function, inside, spent, costs))
+        found = [one for one in found if not any(_adds_nothing(context, one, other) for other in found)]
         for source, function, inside, spent, costs in found:
             whole = tuple(one.place for one in inside)
             if any(set(whole) < {one.place for one in other} for _, _, other, _, _ in found):
@@ -365,6 +366,19 @@ class UnfusedElementwise(Rule):
                     or (partial(compile_model, step) if step else partial(_fix, context, source, function))
                 ],
             )
+
+
+#: A function to compile: the lines that are compiled with it, those with operators to fuse, and its own.
+_Found = tuple[Source, cst.FunctionDef, list[LineCost], Spent, list[LineCost]]
+
+
+def _adds_nothing(context: Context, outer: _Found, inner: _Found) -> bool:
+    """Whether all that is to be fused in ``outer`` is in ``inner``, which it calls once. What else it does
+    may be compiled again and again, as a tensor of a Python number is for each value."""
+    whole, part = ({cost.place for cost in one[2]} for one in (outer, inner))
+    fused, same = ({cost.place for cost in one[3]} for one in (outer, inner))
+    once = calls_of(context, *outer[:2]) == calls_of(context, *inner[:2])
+    return part < whole and fused == same and once
 
 
 def _told(context: Context) -> set[tuple[str, int]]:
