@@ -213,5 +213,5 @@ def test_layers_of_each_position_in_a_row(tmp_path: Path) -> None:
     ],
 )
 def test_what_may_need_all_positions(tmp_path: Path, body: str) -> None:
-    made = LINEAR + "\n        self.other = nn.Sequential(nn.Dropout(0.0), self.head)"
+    made = LINEAR + "\n        self.other = nn.Sequential(nn.Dropout(0.1), self.head)"
     assert edited(tmp_path, body, made)[1] is None

@@ -10,10 +10,11 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph
-from warpline.rulekit.graph.rows import PartlyUsed
+from warpline.rulekit.graph.graph import Node
+from warpline.rulekit.graph.rows import PartlyUsed, is_alone
 from warpline.rulekit.terms import names_in
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name, is_method
+from warpline.syntax.source import NOT_LITERAL, Source, called_name, is_method
 
 BY_HAND = "select the positions that are used before this layer, and compute it only for them"
 #: Modules that make of each position its own result.
@@ -44,7 +45,7 @@ def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
     another function, the result is read otherwise, or the layer is not seen to treat each position alone."""
     place = graph.place(found.product)
     source = context.source(place[0] if place is not None else "")
-    layers = list(layers_at(source, place[1] if place is not None else 0))
+    layers = layers_at(source, graph, found.product)
     if len(layers) != 1:
         raise Refused(BY_HAND)
     ((layer, given),) = layers
@@ -83,17 +84,28 @@ def of_all(source: Source, graph: Graph, found: PartlyUsed, chain: Chain) -> Cha
     return chain
 
 
-def layers_at(source: Source, line: int) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """The calls of a linear layer on a line, each with what it is given."""
-    for call in source.calls(line):
-        first = call.args[0] if call.args else None
-        plain = first is not None and first.keyword is None and not first.star
-        if first is not None and plain and (source.name(call.func) == _FUNCTION or _is_layer(source, call)):
-            yield call, first.value
-    for product in source.at(line, cst.BinaryOperation):
-        right = source.code(product.right)
-        if isinstance(product.operator, cst.MatrixMultiply) and right.endswith((".weight.T", ".weight.t()")):
-            yield product, product.left
+def layers_at(
+    source: Source, graph: Graph, product: Node
+) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The calls of a linear layer on the line of ``product``, each with what it is given."""
+    line = (graph.place(product) or ("", 0))[1]
+    calls = [
+        (call, call.args[0].value)
+        for call in source.calls(line)
+        if call.args and call.args[0].keyword is None and not call.args[0].star
+    ]
+    found: list[tuple[cst.BaseExpression, cst.BaseExpression]] = [
+        (call, first)
+        for call, first in calls
+        if source.name(call.func) == _FUNCTION or _is_layer(source, call)
+    ]
+    for other in source.at(line, cst.BinaryOperation):
+        right = source.code(other.right)
+        if isinstance(other.operator, cst.MatrixMultiply) and right.endswith((".weight.T", ".weight.t()")):
+            found.append((other, other.left))
+    if found or not is_alone(graph, product):
+        return found
+    return [one for one in calls if len(one[0].args) == 1 and source.literal(one[1]) is NOT_LITERAL]
 
 
 def _is_layer(source: Source, call: cst.Call) -> bool:
@@ -249,22 +261,17 @@ class _Chosen:
     index: str
 
 
-def selected_before(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
-    """Select positions of the layer's input: in the function that calls the layer, else by a new parameter of
-    it, with which its caller says what it selects of the result. Raises Refused."""
-    try:
-        return before_layer(context, graph, found)
-    except Refused:
-        return _by_parameter(context, graph, found)
-
-
-def _by_parameter(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
+def by_parameter(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
+    """Select positions of the layer's input by a new parameter of the function that calls the layer, with
+    which its caller says what it selects of the result. Raises Refused."""
     inner, outer = graph.place(found.product), graph.caller(found.product)
     if inner is None or outer is None:
         raise Refused(BY_HAND)
     source, caller = context.source(inner[0]), context.source(outer[0])
     layers = [
-        (given, at) for layer, given in layers_at(source, inner[1]) for at in _returned_at(source, layer)
+        (given, at)
+        for layer, given in layers_at(source, graph, found.product)
+        for at in _returned_at(source, layer)
     ]
     function = source.enclosing(layers[0][0], cst.FunctionDef) if len(layers) == 1 else None
     if function is None or not _takes_more(context, source, function):

@@ -91,11 +91,13 @@ scores = model.head(states)  #> cost device_ms=9
 ## Fix safety
 
 Unsafe: the loss is the same up to rounding. The edit is offered where one function calls a linear layer and
-then selects the positions: it selects them of the layer's input. Where a function returns the layer's result
-and its caller selects by an index, such as the last position, the function gets a parameter for that index,
-which is all positions for other callers. Elsewhere the positions have to reach the layer. Selecting by a mask
-makes the host wait for the number of rows; if each row has the same number of positions, `topk` or `gather`
-avoid that.
+then selects the positions: it selects them of the layer's input. So it does where a cross entropy in the same
+block ignores positions, or its losses are added up with a mask: there it selects them of the targets, too.
+Where a function returns the layer's result and its caller selects by an index, such as the last position, the
+function gets a parameter for that index, which is all positions for other callers. Elsewhere the positions
+have to reach the layer. Selecting by a mask makes the host wait for the number of rows, and none is offered
+for CUDA graphs, which cannot wait; if each row has the same number of positions, `topk` or `gather` avoid
+that.
 
 ## References
 
@@ -111,8 +113,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.profile import LineCost, Op
-from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.before_layer import BY_HAND, selected_before
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count
+from warpline.rulekit.before_layer import BY_HAND, before_layer, by_parameter
+from warpline.rulekit.before_loss import before_loss
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.matched import FileLine
@@ -159,8 +163,18 @@ def _judged(context: Context, graph: Graph, alike: list[PartlyUsed], place: File
         cause=spent.hottest.place,
         cost_ms=whole * unused,
         change=spent.without(context, unused),
-        fixes=[partial(selected_before, context, graph, found) if len(alike) == 1 else BY_HAND],
+        fixes=[partial(_fix, context, graph, found) if len(alike) == 1 else BY_HAND],
     )
+
+
+def _fix(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
+    """Select the positions in the function that calls the layer, else where its caller says which ones."""
+    for way in (before_layer, before_loss):
+        try:
+            return way(context, graph, found)
+        except Refused:
+            continue
+    return by_parameter(context, graph, found)
 
 
 def _shares(graph: Graph, alike: list[PartlyUsed]) -> dict[FileLine, float]:

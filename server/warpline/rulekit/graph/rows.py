@@ -53,6 +53,21 @@ def partly_used(graph: Graph, most: float) -> Iterator[PartlyUsed]:
             yield PartlyUsed(node, rows, shape[-1], used, (node, *uses.nodes), uses.taken)
 
 
+def is_alone(graph: Graph, product: Node) -> bool:
+    """Whether the call of the user's that runs ``product`` is a linear layer: it runs nothing else."""
+    flow = graph.flow
+
+    def frames(node: Node) -> Iterator[int]:
+        stack = flow.stack[node.index] if node.index < len(flow.stack) else -1
+        while stack >= 0:
+            stack, frame = flow.stacks[stack]
+            yield frame
+
+    own = next(frames(product), None)
+    others = (node for node in graph.nodes if node is not product and any(one == own for one in frames(node)))
+    return own is not None and all(node.name in SAME | MOVED | {"add"} for node in others)
+
+
 class _Uses:
     def __init__(self, graph: Graph, columns: int, losses: frozenset[int]) -> None:
         self.graph = graph
