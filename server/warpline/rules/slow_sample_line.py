@@ -4,7 +4,9 @@
 
 Finds the line of a dataset, transform or collate function that takes more than half of the loading time
 of a batch, if the step waits for batches. If a loop runs the line, its function or several short lines again
-and again, each time for a few microseconds, the finding is at the loop. It looks in the training process
+and again, each time for a few microseconds, the finding is at the loop. If the lines of a function are
+that much, and a call of it gives the same for each sample (a filter bank of constants), it is at the call.
+It looks in the training process
 and in the loader's workers, where the lines of two batches per worker are recorded. Where the dataset is a
 library's (`ImageFolder`), the lines are that library's: the finding is where the dataset is made, and names
 the function that takes the time (`pil_loader` decodes the image).
@@ -35,6 +37,69 @@ for tables, labels in loader:  #> cost cpu_ms=4 idle_ms=4 loader_ms=4; use loade
 Do the line's work once instead of once per sample: store parsed or decoded data (as `.npy`, memory
 mapped, or in shards), move work that does not depend on the sample into `__init__`, decode smaller
 images, or process the whole batch on the device.
+
+## Example
+
+A helper that computes the same for each sample:
+
+```python
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+BINS = 512
+
+
+def weights(power):
+    bins = np.arange(BINS) / BINS  #> cost cpu_ms=12 idle_ms=12 loader_ms=12 calls=32
+    curve = np.exp(-power * bins**2)  #> cost cpu_ms=14 idle_ms=14 loader_ms=14 calls=32
+    return curve / curve.sum()  #> cost cpu_ms=9 idle_ms=9 loader_ms=9 calls=32
+
+
+class Spectra(Dataset):
+    def __init__(self, spectra, power):
+        self.spectra = spectra
+        self.power = power
+
+    def __getitem__(self, index):
+        curve = weights(self.power)  #> found; cost cpu_ms=1 idle_ms=1 loader_ms=1 calls=32
+        return self.spectra[index] * curve  #> cost cpu_ms=8 idle_ms=8 loader_ms=8 calls=32
+
+
+loader = DataLoader(Spectra(spectra, 2.0), batch_size=32)  #> site loader num_workers=0
+for batch in loader:  #> cost cpu_ms=4 idle_ms=4 loader_ms=4; use loader
+    train(batch)  #> cost device_ms=10
+```
+
+## Use instead
+
+```python
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+BINS = 512
+
+
+def weights(power):
+    bins = np.arange(BINS) / BINS
+    curve = np.exp(-power * bins**2)
+    return curve / curve.sum()
+
+
+class Spectra(Dataset):
+    def __init__(self, spectra, power):
+        self.spectra = spectra
+        self.power = power
+        self.curve = weights(self.power)
+
+    def __getitem__(self, index):
+        curve = self.curve
+        return self.spectra[index] * curve
+
+
+loader = DataLoader(Spectra(spectra, 2.0), batch_size=32)
+for batch in loader:
+    train(batch)
+```
 
 ## Near misses
 
@@ -73,7 +138,9 @@ for batch in DataLoader(Scans()):  #> cost cpu_ms=0.1 loader_ms=0.1; use loader;
 
 ## Fix safety
 
-Display: only the author knows what the line computes and where else that could be done.
+Display: only the author knows what the line computes and where else that could be done. The edit is unsafe:
+what the call gives is the same for each sample as far as the text says. There is none where that may be
+written to, returned as it is, or passed on.
 
 ## References
 
@@ -83,21 +150,26 @@ Display: only the author knows what the line computes and where else that could 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import libcst as cst
 
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
+from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, Source, count, ms, percent
 from warpline.rulekit.loaders import (
     dataset_at,
     exposed_ms,
     iterated_at,
     keeping_up_ms,
+    spare_cores,
     waited_ms,
     waits,
 )
+from warpline.rulekit.same_samples import SameCall, kept_in_init, same_calls
+from warpline.syntax.source import called_name
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 from warpline.wire.workers import WorkerLine
@@ -148,6 +220,7 @@ class SlowSampleLine(Rule):
                 cost_ms=exposed,
                 saving_ms=exposed,
                 change=Scale(hot.lines, device=0.0, host=0.0) if of_library is None else None,
+                fixes=hot.fixes(context),
             )
 
     def _in_workers(self, context: Context, site: Site) -> Iterator[Draft]:
@@ -167,7 +240,7 @@ class SlowSampleLine(Rule):
         of_library = _of_library(library, workers.batch_ms) if hot is None else None
         hot = hot or of_library
         waited, needed = waited_ms(context, site), keeping_up_ms(context, site)
-        if needed is not None:
+        if needed is not None and not _takes_cores(context, site, hot):
             waited = min(waited, needed)
         if hot is None or context.share(waited) < SHARE_OF_STEP:
             return
@@ -186,6 +259,7 @@ class SlowSampleLine(Rule):
             cause=iterated_at(context, site),
             cost_ms=waited,
             saving_ms=min(waited, hot.spent_ms / (facts_of(Loader, site).num_workers or 1)),
+            fixes=hot.fixes(context),
         )
 
 
@@ -219,7 +293,8 @@ def _of_library(lines: Iterable[WorkerLine], whole_ms: float) -> _Hot | None:
 
 class _Hot(NamedTuple):
     """``lines`` take ``spent_ms`` of a batch, ``part`` of it in percent. ``said``: what is repeated at
-    ``place`` so often that this is what costs; "" where the line itself does."""
+    ``place`` so often that this is what costs; "" where the line itself does. ``same``: what runs the lines
+    gives the same for each sample."""
 
     place: tuple[str, int]
     lines: tuple[tuple[str, int], ...]
@@ -227,6 +302,10 @@ class _Hot(NamedTuple):
     part: float
     calls: float
     said: str
+    same: SameCall | None = None
+
+    def fixes(self, context: Context) -> list[Callable[[], Fix]]:
+        return [partial(kept_in_init, context, self.same)] if self.same is not None else []
 
 
 def _hottest(
@@ -240,6 +319,9 @@ def _hottest(
         calls[line.place] = calls.get(line.place, 0.0) + line.calls
     if not spent or whole_ms <= 0:
         return None
+    same = _same(context, spent, calls, whole_ms)
+    if same is not None:
+        return same
     hottest = max(spent, key=lambda place: spent[place])
     groups: dict[cst.CSTNode | None, list[tuple[str, int]]] = {None: [hottest]}
     for place in spent:
@@ -262,6 +344,31 @@ def _hottest(
         return None
     place, said = repeated or (hottest, "")
     return _Hot(place, places, total, 100 * total / whole_ms, often, said)
+
+
+def _takes_cores(context: Context, site: Site, hot: _Hot | None) -> bool:
+    """Whether work that is the same for each sample takes cores from the step: the workers keep up with steps
+    that do not wait, but with fewer cores than workers both are slower for it."""
+    spare = spare_cores(context)
+    same = hot is not None and hot.same is not None
+    return same and spare is not None and spare < (facts_of(Loader, site).num_workers or 0)
+
+
+def _same(
+    context: Context,
+    spent: dict[tuple[str, int], float],
+    calls: dict[tuple[str, int], float],
+    whole_ms: float,
+) -> _Hot | None:
+    """A call that takes at least ``PART_OF_LOADING`` and gives the same for each sample."""
+    found = []
+    for same in same_calls(context, spent):
+        lines = tuple(filter(same.runs, spent))
+        total, place = sum(spent[line] for line in lines), same.source.place(same.call)
+        if total >= PART_OF_LOADING / 100 * whole_ms and place not in lines:
+            said = f"`{called_name(same.call)}`, which gives the same for each sample and runs here"
+            found.append(_Hot(place, lines, total, 100 * total / whole_ms, calls[place], said, same))
+    return max(found, key=lambda hot: hot.spent_ms, default=None)
 
 
 class _Repeated(NamedTuple):
