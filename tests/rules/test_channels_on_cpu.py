@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import FILE, read_example, texts
 from warpline.diagnosis import Diagnosis, diagnose
 from warpline.model.change import Change, Replace
 from warpline.model.profile import Profile
 from warpline.model.report import Basis, Predicted
 from warpline.text.edits import apply
+from warpline.wire.births import Executed
 
 TRAINED = """\
 #> device kind={device}; steps step_ms=20
@@ -135,3 +138,39 @@ def test_a_function_that_finishes_the_model(back: str, after: str, fixed: str) -
     assert text.splitlines()[one.line - 1].strip() in fixed.splitlines()[0].replace(
         ".to(memory_format=torch.channels_last)", ""
     ).replace(", memory_format=torch.channels_last", "")
+
+
+CONVERTED = "spots = spots.to(memory_format=torch.channels_last)"
+CONDITION = 'if spots.device.type == "cuda":'
+
+
+def converted_in(code: str, block: str, *, ran: bool) -> str | None:
+    """The text with the edit where lines below the model's making convert it; None without an edit."""
+    loop = "\nwith torch.inf" if "with torch.inf" in code else "\nfor slides, wanted"
+    example = read_example(code.replace(loop, block + loop))
+    lines = enumerate(example.text.splitlines(), 1)
+    executed = Executed({FILE: tuple(at for at, line in lines if ran or "format" not in line)}, complete=True)
+    profile = replace(example.profile, facts=replace(example.profile.facts, executed=executed))
+    found = diagnose(profile, texts(example), predict=lambda *_: Predicted(12.0, 20 / 12, "probed"))
+    (one,) = [one for one in found.findings if one.rule == "channels-first-conv"]
+    return apply(example.text, one.fixes[0].edits) if one.fixes else None
+
+
+@pytest.mark.parametrize("code", [trained(), SERVED.format(strides=FIRST)])
+def test_a_condition_that_was_false_goes(code: str) -> None:
+    changed = converted_in(code, f"\n{CONDITION}\n    {CONVERTED}", ran=False)
+    assert changed is not None
+    assert f"\n{CONVERTED}\n" in changed and CONDITION not in changed
+
+
+@pytest.mark.parametrize(
+    ("block", "ran"),
+    [
+        (f"\n{CONDITION}\n    {CONVERTED}", True),
+        (f"\n{CONDITION}\n    print()\n    {CONVERTED}", False),
+        (f"\n{CONDITION}\n    {CONVERTED}\nelse:\n    print()", False),
+        (f"\nif fast:\n    print()\nel{CONDITION}\n    {CONVERTED}", False),
+    ],
+)
+def test_other_conditions_stay(block: str, ran: bool) -> None:
+    assert converted_in(trained(), block, ran=ran) is None

@@ -4,7 +4,8 @@
 
 Finds costly convolutions in half precision or TF32 whose inputs are in NCHW layout. The fix converts
 the model to `torch.channels_last`; the activations then use that layout too. Where the script has an option
-for it that is off (`--channels-last`), the fix is its default.
+for it that is off (`--channels-last`), the fix is its default. Where the script converts the model under
+another condition that was false (`if device.type == "cuda":`), the fix removes the condition.
 
 On a CPU the layout matters for some convolutions (depthwise ones, groups) and not for others. There it finds
 those that were faster in the other layout, with the operators between them, when both were tried beside the
@@ -163,12 +164,13 @@ from warpline.rulekit.model_lines import (
     about_model,
     below_its_making,
     finished_in,
+    given_a_name,
     model_place,
     trained,
 )
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
-from warpline.syntax.source import is_method
+from warpline.syntax.source import Source, is_method, receiver
 from warpline.wire.precision import HALF
 
 #: Percent of the step that convolutions take on a CPU before another layout is tried.
@@ -284,6 +286,9 @@ def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
         return _fix_made(context, hottest)
     edits = Edits(step.source)
     name = edits.add_import("torch.channels_last", "import torch")
+    model, _ = trained(step)
+    if _always(context, step.source, model, edits):
+        return edits.fix(_TITLE, "unsafe")
     finished = _finished(step)
     if finished is not None:
         if is_method(finished, "to"):
@@ -304,5 +309,25 @@ def _fix_made(context: Context, hottest: LineCost) -> Fix:
     source = context.source(born.file)
     edits = Edits(source)
     name = edits.add_import("torch.channels_last", "import torch")
+    given = given_a_name(source, born.line)
+    if given is not None and _always(context, source, given[1], edits):
+        return edits.fix(_TITLE, "unsafe")
     below_its_making(source, born.line, edits, f"{{model}}.to(memory_format={name})", unnamed)
     return edits.fix(_TITLE, "unsafe")
+
+
+def _always(context: Context, source: Source, model: str | None, edits: Edits) -> bool:
+    """Removes the condition under which the script converts ``model``, where it was false; whether it did."""
+    for call in source.nodes(cst.Call):
+        held, given = receiver(call), source.argument(call, "memory_format")
+        layout = given.value if given is not None and is_method(call, "to") else None
+        if held is None or source.code(held) != model or not source.is_named(layout, "channels_last"):
+            continue
+        own, above = source.statement(call), source.enclosing(call, cst.If, cst.FunctionDef)
+        if own is None or not isinstance(above, cst.If) or isinstance(source.parent(above), cst.If):
+            continue
+        only = above.orelse is None and list(above.body.body) == [own]
+        if only and context.reached.statement(source, own) is False:
+            edits.replace_statement(above, source.code(own))
+            return True
+    return False
