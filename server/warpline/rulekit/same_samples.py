@@ -30,6 +30,7 @@ _METHODS = frozenset({
     "round", "sin", "size", "sqrt", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "transpose",
     "tril", "triu", "type", "unsqueeze", "values", "var", "view",
 })  # fmt: skip
+#: What may do something else than compute a value.
 _OTHERWISE = (cst.Await, cst.Yield, cst.Global, cst.Nonlocal, cst.With, cst.Try, cst.Lambda)
 _OF_LISTS = ("append", "extend")
 #: Functions that only read their arguments, and return something new.
@@ -136,9 +137,7 @@ def _reads(context: Context, source: Source, call: cst.Call) -> _Reads | None:
 
 def _is_same(context: Context, source: Source, node: cst.CSTNode, own: frozenset[str], reads: _Reads) -> bool:
     """Whether ``node`` computes the same each time. ``own``: names of the function around it."""
-    if source.nodes(
-        cst.Await, cst.Yield, cst.Global, cst.Nonlocal, cst.With, cst.Try, cst.Lambda, within=node
-    ):
+    if source.nodes(*_OTHERWISE, within=node):
         return False
     for call in source.nodes(cst.Call, within=node):
         held, name = receiver(call), called_name(call)
