@@ -55,11 +55,17 @@ KNOWN = {
 
 
 def drafted(
-    script: str = SCRIPT, shared: int = 180, compiled: bool = False, **parts: object
+    script: str = SCRIPT,
+    shared: int = 180,
+    compiled: bool = False,
+    hidden: int | None = None,
+    **parts: object,
 ) -> tuple[str, Draft]:
+    """``hidden``: the value of a mask, where that shows the padding."""
     example = read_example(script.format(**(KNOWN | parts)))
     facts = example.profile.facts
-    padding = (Padding(value=20, site=0, rows=32, columns=256, padded=6000, shared=shared),)
+    shown = {"value": 20 if hidden is None else hidden, "mask": hidden is not None}
+    padding = (Padding(**shown, site=0, rows=32, columns=256, padded=6000, shared=shared),)
     events = (CompileEvent("recompile", FILE, 1, ""),) if compiled else ()
     facts = replace(facts, dataflow=replace(facts.dataflow, padding=padding), compile_events=events)
     (draft,) = PaddedBatches().find(Context(replace(example.profile, facts=facts), texts(example)))
@@ -233,3 +239,38 @@ def test_calls_of_one_function_pass_the_same_width() -> None:
 def test_a_function_that_several_functions_give_the_width() -> None:
     line, _ = called("filled(rows, LIMIT)", before="def other(rows):\n    return filled(rows, LIMIT)\n")
     assert line < 0  # there the rows are told
+
+
+BEFORE = (
+    SCRIPT.partition("for rows in batches")[0]
+    + """\
+kept = [together(rows).pin_memory() for rows in batches]
+{after}
+for batch in kept:
+    loss = net(batch)  #> cost step_ms=0.2 cpu_ms=0.2 calls=1
+"""
+)
+MADE = KNOWN["made"].partition("  #>")[0]
+
+
+@pytest.mark.parametrize("hidden", [None, 1])
+def test_batches_that_are_made_before_the_steps(hidden: int | None) -> None:
+    text, draft = drafted(BEFORE, hidden=hidden, made=MADE, after="")
+    assert text.splitlines()[draft.line - 1].strip() == MADE
+    assert "    longest = max(len(row) for row in rows)\n" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize(
+    ("made", "after"),
+    [
+        (MADE, "kept = torch.stack(kept)"),  # then all have to be equally wide
+        (MADE, "kept = DataLoader(torch.utils.data.TensorDataset(torch.cat(kept)))"),
+        (MADE, "def spare(rows):\n    ids = torch.ones(len(rows), LIMIT)\n"
+        "    for one, row in zip(ids, rows):\n        one[: len(row)] = row\n    return ids"),
+        ("ids = torch.zeros(len(rows), 128)", "kept = kept[:8]"),
+    ],
+)  # fmt: skip
+def test_batches_from_before_that_something_else_may_need_so_wide(made: str, after: str) -> None:
+    text, draft = drafted(BEFORE, made=made, after=after)
+    assert "self.words(ids)" in text.splitlines()[draft.line - 1]
+    assert not draft.fixes

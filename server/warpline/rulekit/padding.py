@@ -17,6 +17,8 @@ from warpline.wire.dataflow import Padding
 from warpline.wire.sites import Loader, facts_of
 
 _FILLS = ("zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full", "new_empty")
+#: Calls that put batches into one tensor, or one dataset.
+_JOINS = ("stack", "cat", "concat", "concatenate", "vstack", "hstack", "TensorDataset")
 #: Products of rows with a weight, whose last dimension is that of the weight.
 _LAYERS = frozenset({"mm", "addmm", "linear", "matmul"})
 #: Calls that put rows in an order.
@@ -60,6 +62,18 @@ def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
         ran = {cost.place for cost in context.profile.lines if not is_forward(function_of(cost))}
         found = _filling(context, ran, columns)
     return min(found) if len(found) == 1 else None
+
+
+def filled_before(context: Context, columns: int) -> set[tuple[str, int]]:
+    """The same lines of all functions, where a step gets a batch that was made before it, and nothing says
+    by which. Empty where something may have joined batches, which have to be equally wide then."""
+    joins = (
+        (source, call) for source, call in context.calls(*_JOINS) if not context.cost(*source.place(call))
+    )
+    if any(context.reached.node(source, call) is not False for source, call in joins):
+        return set()
+    functions = [one.place(each) for one in context.sources() for each in one.nodes(cst.FunctionDef)]
+    return _filling(context, functions, columns)
 
 
 def loaded_at(context: Context) -> tuple[str, int] | None:

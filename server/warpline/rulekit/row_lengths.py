@@ -30,7 +30,7 @@ _KNOWING = (cst.Comparison, cst.ComparisonTarget, cst.Param)
 _CUTS = frozenset({"slice", "narrow"})
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 #: Operators that compare tokens with the one for padding.
-_COMPARED = frozenset({"eq", "ne", "gt", "lt", "ge", "le"})
+COMPARED = frozenset({"eq", "ne", "gt", "lt", "ge", "le"})
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def is_compiled(context: Context) -> bool:
 def _is_masked(graph: Graph, found: Padding) -> bool:
     """Whether a mask of the batch is seen: one of the same columns, or tokens are compared with a number."""
     masks = (one for one in graph.flow.padding if one.mask and one.columns == found.columns)
-    return any(masks) or any(node.name in _COMPARED for node, _ in graph.uses(graph.origin(found.value)))
+    return any(masks) or any(node.name in COMPARED for node, _ in graph.uses(graph.origin(found.value)))
 
 
 def is_counted_on(context: Context, graph: Graph, maker: cst.CSTNode, found: Padding) -> bool:

@@ -102,7 +102,8 @@ x = embedding(ids)  #> padding rows=32 columns=512 padded=9000 shared=200
 Unsafe: a function that fills rows up to a fixed length fills them up to the longest of the batch. Padding
 that a mask hides changes no value but by rounding; dropout draws other numbers. The edit is offered where a
 mask of the batch is seen, nothing is compiled, and nothing in the step counts on the length. Where such a
-function is given the length, its calls pass the longest row's instead. On a CPU, a line that takes the
+function is given the length, its calls pass the longest row's instead. The only such function is edited, too,
+where it makes all batches before the steps, and nothing joins these. On a CPU, a line that takes the
 rows from a table which is padded as a whole leaves out the columns that hold nothing but the padding token.
 What joins several batches later has to do so for rows of different lengths.
 
@@ -128,8 +129,8 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
-from warpline.rulekit.padding import filled_at, hides_classes, loaded_at, padded_at
-from warpline.rulekit.row_lengths import BY_HAND, by_word, to_longest_row
+from warpline.rulekit.padding import filled_at, filled_before, hides_classes, loaded_at, padded_at
+from warpline.rulekit.row_lengths import BY_HAND, COMPARED, by_word, to_longest_row
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.used_columns import to_used_columns
 from warpline.rulekit.visiting import visited_at
@@ -162,7 +163,7 @@ class PaddedBatches(Rule):
         if not context.matters(spent) or site is None or not site.line:
             return
         hottest = max(costs, key=lambda cost: cost.step_ms * worked[cost.place])
-        fixed = _fixed(context, worst)
+        fixed = _fixed(context, graph, worst)
         # The longest row of the batch sets the width then, and an order by length has to do the rest.
         less = worst.shared / worst.columns
         fix = _fix(context, graph, worst, fixed) if context.matters(spent * less / _share(worst)) else None
@@ -227,10 +228,25 @@ def _worked(context: Context, graph: Graph, found: Padding) -> dict[tuple[str, i
     return {place: mine[place] / whole[place] for place in mine if mine[place]}
 
 
-def _fixed(context: Context, found: Padding) -> tuple[str, int] | None:
-    """Where batches are filled up to a fixed length: a call that does, or a collate function or dataset."""
+def _fixed(context: Context, graph: Graph, found: Padding) -> tuple[str, int] | None:
+    """Where batches are filled up to a fixed length: a call that does, a collate function or dataset, or a
+    function that made them before the steps."""
     asked = next(_asked(context), None)
-    return asked[0].place(asked[1]) if asked is not None else filled_at(context, found.columns)
+    if asked is not None:
+        return asked[0].place(asked[1])
+    return filled_at(context, found.columns) or _filled_before(context, graph, found)
+
+
+def _filled_before(context: Context, graph: Graph, found: Padding) -> tuple[str, int] | None:
+    """The only function that can be edited to fill such rows up to the longest, where the batch is from
+    before the step."""
+    batch = graph.origin(found.value, MOVED, COMPARED if found.mask else frozenset())
+    loaders = any(site.uses for site in context.sites("loader"))
+    if loaders or not found.shared or batch in graph.producer:
+        return None
+    places = filled_before(context, found.columns)
+    editable = [one for one in places if _fix(context, graph, found, one) is not None]
+    return editable[0] if len(editable) == 1 else None
 
 
 def _asked(context: Context) -> Iterator[tuple[Source, cst.Call, cst.BaseExpression]]:
