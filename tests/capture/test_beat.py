@@ -100,6 +100,41 @@ for (x,) in loader:
         "backward",
         (8, 4),
     ),
+    "a range named step, in the hook of a gradient": (
+        START
+        + """\
+def scaled(gradient):
+    with torch.profiler.record_function("step"):
+        return gradient * 0.5
+while True:
+    loss = net(torch.randn(4, 16)).sum()
+    loss.register_hook(scaled)
+    loss.backward()
+    optimizer.step()
+""",
+        "optimizer",
+        (9, 1),
+    ),
+    "a function whose backward pass trains another model": (
+        START
+        + """\
+other = nn.Linear(16, 16)
+class Observed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+    @staticmethod
+    def backward(ctx, gradient):
+        with torch.enable_grad(), torch.profiler.record_function("train_step"):
+            torch.autograd.backward(other(torch.randn(4, 16)).sum())
+        return gradient
+while True:
+    Observed.apply(net(torch.randn(4, 16))).sum().backward()
+    optimizer.step()
+""",
+        "optimizer",
+        (15, 1),
+    ),
     "a model that acts for long before it is trained": (
         START
         + """\

@@ -55,7 +55,9 @@ class Steps:
     ``expected()``: for how many seconds to wait for an optimizer's first step; 0: there is none to wait for.
     Meanwhile neither a batch nor a forward is a step.
 
-    Calls during the capture of a CUDA graph are not steps: they run when the graph is replayed.
+    Calls during the capture of a CUDA graph are not steps: they run when the graph is replayed. Nor does a
+    step end inside a backward pass, in a gradient's hook or in a function's own ``backward``: the process
+    dies of SIGSEGV if torch's profiler is stopped there.
 
     ``known``: the kind of the beat in an earlier run. It is chosen with its first signal.
 
@@ -171,8 +173,10 @@ class Steps:
         return self.nested.found
 
     def tick(self) -> None:
-        """The chosen source reached a step boundary. Signals from other threads, or while a CUDA graph is
-        captured, do not count."""
+        """The chosen source reached a step boundary. Signals from other threads, inside a backward
+        pass, or while a CUDA graph is captured, do not count."""
+        if self._in_backward():
+            return
         if not (self._is_here() or self._follows(self.chosen, self.anchor) or self._moved()):
             return
         if not self._graph_is_captured():
@@ -201,6 +205,8 @@ class Steps:
 
     def heard(self, kind: str, key: int) -> None:
         """Handle a signal: count it, and choose the best source once a signal has come twice."""
+        if self._in_backward():
+            return
         if self.thread is None:
             self._follow()
         elif not (self._is_here() or self._follows(kind, key) or self._moved()):
@@ -269,6 +275,9 @@ class Steps:
         """This thread makes the steps from now on."""
         self.thread = self.signals.thread = threading.get_ident()
         self.owner = _thread(self.thread)
+
+    def _in_backward(self) -> bool:
+        return bool(self.torch._C._current_graph_task_id() != -1)
 
     def _graph_is_captured(self) -> bool:
         cuda = self.torch.cuda
