@@ -109,6 +109,10 @@ HIDDEN = Part(
     (),
     (3,),
 )
+#: ``gate.sigmoid_() * w``: the gate is a piece that is written to, and autograd keeps what it holds then.
+GATED = Part(
+    (("aten.sigmoid_.default", ["%0"], (2,)), ("aten.mul.Tensor", ["%2", "%1"], (3,))), (0, 1), (0, 1), (3,)
+)
 TURNS = (*[Tensor((3, 2, 2, 8, 8), "float32")] * 2, Tensor((2, 2, 8, 8), "float32"))
 QUESTIONS = (
     *(
@@ -186,6 +190,12 @@ QUESTIONS = (
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1")),
+    Question(
+        "loop",
+        (ROWS[0], Tensor((16,), "float32")),
+        (msgspec.json.encode(GATED).decode(), "3", "0"),
+        backward=True,
+    ),
     Question("loop", TURNS, (msgspec.json.encode(ATTENDED).decode(), "3", "0,1"), backward=True),
     Question("loop", TURNS, (msgspec.json.encode(HIDDEN).decode(), "3", "0,1")),
     Question(

@@ -98,6 +98,21 @@ def test_a_call_that_is_to_get_twice_the_rows_has_its_parameters_in_common() -> 
     assert informed(profile, change, {one: answered(one, 0.6, 0.6)})[1]
 
 
+def test_a_view_that_was_made_unseen_is_given_to_a_call() -> None:
+    """What wrote to another part of the same memory does not make it."""
+    flow = flowing(
+        ("aten.exp.default", 10, ["%0"], (1,)),
+        ("aten.alias.default", 10, ["%1"], (2,)),
+        ("aten.mul_.Tensor", 10, ["%2", "%1"], (3,)),
+        parameters=(),
+    )
+    flow = replace(flow, site=(flow.site[0], -1, flow.site[2]))
+    (one,) = questions(recorded(flow), Replace("rows", (PLACE,), OTHERWISE, ("2",)))
+    part = part_from_json(json.loads(one.options[0]))
+    assert [operator[2] for operator in part.operators] == [(1,), (3,)]
+    assert part.inputs == (0, 2)
+
+
 def test_a_number_of_each_round_is_given_to_it() -> None:
     """``labels == k`` for each ``k``, of which all rounds have the labels in common."""
     calls: list[tuple[str, int, list[Any], tuple[int, ...]]] = []

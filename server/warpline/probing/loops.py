@@ -78,6 +78,8 @@ def rows_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs
     flow = profile.facts.dataflow
     calls = round(max((cost.calls for cost in costs), default=0.0))
     rows = [] if flow.missing else one_call(flow, called_at(flow, set(change.places)), calls)
+    # A view that was made unseen may be of another part of what was written to: it is given.
+    rows = [row for row in rows if flow.site[row] >= 0]
     return _asked(profile, costs, rows, {*flow.parameters, *flow.buffers}, int(change.options[0]), {})
 
 

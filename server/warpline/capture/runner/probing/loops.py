@@ -24,13 +24,18 @@ def loop(question: Question, device: str) -> Pair:
     inputs = [small(one, device) for one in question.tensors]
     each = plainly(part, _piece(inputs, own, 0))
     together = _at_once(each, inputs, own)
+    changed = written(part)
 
     def one_by_one(*given: Any) -> Any:
+        # Autograd counts the writes to each of these pieces, and those to other ones together.
+        given = tuple(
+            [one[0] for one in whole.unsafe_split(1)] if at in changed and at in own else whole
+            for at, whole in enumerate(given)
+        )
         found = [each(*_piece(given, own, at)) for at in range(rounds)]
         return tuple(torch.stack(results) for results in zip(*found))
 
     wanted = [inputs[at].requires_grad_() for at in part.leaves] if question.backward else []
-    changed = written(part)
     return Pair(
         working(one_by_one, inputs, wanted, changed),
         working(together, inputs, wanted, changed),
