@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import linecache
 import subprocess
 import sys
 import threading
@@ -171,6 +173,31 @@ def test_parameters_that_no_optimizer_has() -> None:
     assert shapes(following(torch.zeros(1))) == []  # by something else, too
     assert shapes(lambda: step(given)) == []  # the gradients go to what was given
     assert shapes(step, lambda: None) == shapes(step, list) == []  # not all optimizers are known; none is
+
+
+def test_what_a_policy_did_without_a_graph_is_not_trained_by_what_learns_from_it() -> None:
+    policy, judge = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
+    slow = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD([*policy.parameters(), *judge.parameters()], 0.1)
+
+    def scored(by: Any, place: torch.Tensor) -> Any:
+        return by(place)
+
+    def calls(acting: Callable[[], Any]) -> list[str]:
+        """The code of the lines that call such parts alone, though a line of ``scored`` runs others, too."""
+
+        def step() -> None:
+            with acting():
+                place = policy(torch.randn(2, 3)).tanh()
+            goal = scored(slow, place)
+            (scored(judge, policy(place)) - goal).sum().backward()
+            optimizer.step()
+
+        found = of_unheld(graph_of(record(step, lambda: [optimizer]))).calls
+        return [linecache.getline(*place).strip() for place in found]
+
+    assert calls(torch.no_grad) == ["goal = scored(slow, place)"]
+    assert calls(contextlib.nullcontext) == []  # gradients go through it to the policy
 
 
 def test_parameters_whose_gradients_are_read_are_needed() -> None:

@@ -58,17 +58,20 @@ def for_nobody(context: Context) -> Iterator[Draft]:
         return
     hottest = own.hottest
     place = unheld_at(context, unheld, hottest)
+    if place is not None:
+        place = part_called(context, place, lambda cost: cost.total_backward_ms)
+    else:  # the text does not tell the calls of one class apart, but the stacks do
+        calls = context.costs(unheld.calls)
+        place = max(calls, key=lambda cost: cost.total_backward_ms, default=None)
     modules = _whole(context, graph)
     if place is None and not modules:
         return
     lines, spent = [*own], own.total
     whole = sum(cost.backward_ms for cost in own)
-    if place is not None:
-        place = part_called(context, place, lambda cost: cost.total_backward_ms)
-        if place.place not in unheld.shares:  # else the operators are on the line, or on some beside it
-            lines = below(context, place)
-            whole = sum(cost.backward_ms for cost in lines)
-            spent = min(place.total_backward_ms, whole)
+    if place is not None and place.place not in unheld.shares:  # else they are on the line, or beside it
+        lines = below(context, place)
+        whole = sum(cost.backward_ms for cost in lines)
+        spent = min(place.total_backward_ms, whole)
     share, of_weights = spent / whole, frozen_ms(context)
     changes: tuple[Change, ...] = tuple(forward_only(cost, share) for cost in lines if cost.backward_ms > 0)
     beside = Spent(
