@@ -64,25 +64,32 @@ INSIDE = """\
                 p.addcdiv_(m, v.sqrt().add_(group["eps"]), value=-rate)"""
 
 
-def edited(tmp_path: Path, update: str = LERP, made: str = MADE, defaults: str = DICT, more: str = "") -> str:
+def edited(
+    tmp_path: Path,
+    update: str = LERP,
+    made: str = MADE,
+    defaults: str = DICT,
+    more: str = "",
+    code: str = CODE,
+) -> str:
     """What the edit makes of the line that makes the optimizer, where both do the same."""
     from warpline.capture.runner.dataflow.mode import Recording
     from warpline.capture.runner.lines.names import QualifiedNames
     from warpline.capture.runner.lines.userfiles import UserFiles
 
     path = tmp_path / "loop.py"
-    path.write_text(text := CODE.format(update=update, made=made, defaults=defaults, more=more))
+    path.write_text(text := code.format(update=update, made=made, defaults=defaults, more=more))
     names: dict[str, Any] = {}
     exec(compile(text, str(path), "exec"), names)
     sites: Any = SimpleNamespace(user_files=UserFiles([str(tmp_path)], []), names=QualifiedNames())
     for _ in range(4):
         names["step"]()
-    recording = Recording(sites)
+    recording = Recording(sites, lambda: [names["optimizer"]])
     recording.start()
     names["step"]()
     profile = samples.profile({str(path): text})
     line = next(at for at, one in enumerate(text.splitlines(), 1) if update.splitlines()[0] in one)
-    cost = LineCost(str(path), line, "Mine.step", step_ms=3.0, calls=2)
+    cost = LineCost(str(path), line, "Mine", step_ms=3.0, calls=2)
     profile = replace(
         profile,
         facts=replace(profile.facts, dataflow=recording.stop(False)),
@@ -102,6 +109,77 @@ def edited(tmp_path: Path, update: str = LERP, made: str = MADE, defaults: str =
 def test_however_the_update_is_written(tmp_path: Path) -> None:
     wanted = "optimizer = torch.optim.Adam(params, lr=0.02, betas=(0.9, 0.99), eps=1e-7, fused=True)"
     assert edited(tmp_path) == wanted
+
+
+DECAYS = """\
+import torch
+
+class Mine(torch.optim.Optimizer):
+    def __init__(self, params, lr=3e-3, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.0):
+        super().__init__(params, {defaults})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for w in group["params"]:
+                if w.grad is not None:
+                    self.move(w, self.state[w], group, *group["betas"])
+
+    def move(self, w, own, group, b1, b2):
+        lr = group["lr"]
+        own.setdefault("m", torch.zeros_like(w))
+        own.setdefault("v", torch.zeros_like(w))
+        own["t"] = own.get("t", 0) + 1
+        grad, m, v = w.grad, own["m"], own["v"]
+{update}
+        m.lerp_(grad, 1 - b1)
+        v.mul_(b2).addcmul_(grad, grad, value=1 - b2)
+        root = (v / (1 - b2 ** own["t"])).sqrt_().add_(group["eps"])
+        w.addcdiv_(m, root, value=-lr / (1 - b1 ** own["t"]))
+
+torch.manual_seed(0)
+params = [torch.nn.Parameter(torch.randn(n, 3)) for n in (2, 5)]
+optimizer = {made}
+rate = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.8)
+
+def step():
+    optimizer.zero_grad()
+    sum((w * torch.arange(3)).cos().sum() for w in params).backward()
+    optimizer.step()
+    rate.step()
+{more}
+"""
+ALL = "dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)"
+DECAYED = "Mine(params, lr=0.02, weight_decay=0.3)"
+MOVE = '        w.mul_(1 - lr * group["weight_decay"])'
+
+
+@pytest.mark.parametrize(
+    ("made", "update", "wanted"),
+    [
+        (DECAYED, MOVE, "AdamW(params, lr=0.02, betas=(0.9, 0.99), weight_decay=0.3, fused=True)"),
+        ("Mine(params)", "        pass", "Adam(params, lr=3e-3, betas=(0.9, 0.99), fused=True)"),
+    ],
+)
+def test_a_method_of_its_own_and_a_scheduler(tmp_path: Path, made: str, update: str, wanted: str) -> None:
+    found = edited(tmp_path, update, made, ALL, code=DECAYS)
+    assert found == f"optimizer = torch.optim.{wanted}"
+
+
+@pytest.mark.parametrize(
+    ("made", "update", "more"),
+    [
+        (DECAYED, "        lr = 2 * lr\n" + MOVE, ""),
+        (DECAYED, "        w.mul_(1 - lr * 0.1)", ""),
+        (DECAYED, '        grad = grad + group["weight_decay"] * w', ""),  # into the averages
+        (DECAYED, "        pass", ""),
+        ("Mine(params)", "        w.mul_(1 - lr * 0.1)", ""),
+        (DECAYED, MOVE, "\ndef again():\n    optimizer.move(params[0], {}, {}, 0, 0)\n"),
+    ],
+)
+def test_other_decays_are_left_alone(tmp_path: Path, made: str, update: str, more: str) -> None:
+    with pytest.raises(Refused):
+        edited(tmp_path, update, made, ALL, more, DECAYS)
 
 
 def test_settings_that_are_torchs_own_stay_out(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import libcst as cst
 
@@ -24,8 +25,9 @@ from warpline.syntax.source import NOT_LITERAL, Source, methods
 
 ADVICE = "if this is Adam's update, `torch.optim.Adam` or `AdamW` with `fused=True` makes it in one pass"
 _OTHERWISE = f"the optimizer does more than Adam, or is used otherwise: {ADVICE}"
-#: What torch's Adam takes by default.
-_DEFAULTS = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8}
+#: What torch's Adam and AdamW take by default; the decay, which is optional here, only AdamW.
+_DEFAULTS = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 1e-2}
+_NEEDED = {"lr", "betas", "eps"}
 _FIRST_VERSION = (2, 4)  # fused on a CPU
 #: Of numbers that two orders of the same double-precision arithmetic give; far above their rounding.
 _CLOSE = 1e-6
@@ -37,11 +39,12 @@ _SAMPLES = ((0.7, 0.2, -0.4, 0.3), (-1.1, -0.6, 0.5, 1.7), (0.1, 0.9, 0.3, 0.05)
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """``lr`` and the rest as Adam takes them, in step number ``step``."""
+    """``lr`` and the rest as AdamW takes them, in step number ``step``."""
 
     lr: float
     betas: tuple[float, float]
     eps: float
+    weight_decay: float
     step: int
 
     def after(self, p: float, grad: float, mean: float, square: float) -> float:
@@ -49,57 +52,78 @@ class _Numbers:
         first, second = self.betas
         mean, square = first * mean + (1 - first) * grad, second * square + (1 - second) * grad**2
         root = math.sqrt(square / (1 - second**self.step))
-        return p - self.lr / (1 - first**self.step) * mean / (root + self.eps)
+        return p * (1 - self.lr * self.weight_decay) - self.lr / (1 - first**self.step) * mean / (
+            root + self.eps
+        )
 
 
 def fused_adam(context: Context, cost: LineCost) -> Fix:
-    """Make torch's fused Adam where the optimizer is made whose update a line writes out. Raises Refused."""
-    source, step = context.source(cost.file), function_at(context.source(cost.file), cost.line)
-    owner = source.enclosing(step, cst.ClassDef) if step is not None else None
+    """Make torch's fused Adam, or AdamW, where the optimizer is made whose update a line writes out. Raises
+    Refused."""
+    source, update = context.source(cost.file), function_at(context.source(cost.file), cost.line)
+    owner = source.enclosing(update, cst.ClassDef) if update is not None else None
     old = context.torch_version < _FIRST_VERSION
-    if step is None or owner is None or step.name.value != "step" or old:
+    if update is None or owner is None or "step" not in methods(owner) or old:
         raise Refused(ADVICE)
-    (made_in, call), init = _only_call(context, source, owner), _initial(source, owner)
+    (made_in, call), init = _only_call(context, source, owner, update.name.value), _initial(source, owner)
     settings = _settings(made_in, source, init, call)
-    numbers = _recorded(context, source, step)
+    numbers = _recorded(context, source, owner)
     for name, (where, value) in settings.items():
         written, found = where.literal(value), getattr(numbers, name)
-        if written is NOT_LITERAL:
-            continue
-        pairs = zip(written, found, strict=True) if name == "betas" else [(written, found)]
-        if not all(math.isclose(one, other, rel_tol=1e-3) for one, other in pairs):
+        # A scheduler may have changed the rate.
+        known = [written, *(context.profile.facts.dataflow.rates if name == "lr" else ())]
+        if written is not NOT_LITERAL and not any(_is_near(one, found) for one in known):
             raise Refused(_OTHERWISE)
+    decays = numbers.weight_decay != 0
+    if decays != ("weight_decay" in settings and not _is_none(*settings["weight_decay"])):
+        raise Refused(_OTHERWISE)
+    kind = "AdamW" if decays else "Adam"
     edits = Edits(made_in)
-    adam = edits.add_import("torch.optim.Adam", "import torch")
+    adam = edits.add_import(f"torch.optim.{kind}", "import torch")
     given = [made_in.code(call.args[0].value)]
     for name, (where, value) in settings.items():
-        if where.literal(value) != _DEFAULTS[name]:
+        if where.literal(value) != _DEFAULTS[name] and (decays or name != "weight_decay"):
             code = where.code(value)
             given.append(f"{name}=({code})" if isinstance(value, cst.Tuple) else f"{name}={code}")
     edits.replace(call, f"{adam}({', '.join([*given, 'fused=True'])})")
-    return edits.fix("Use torch's fused Adam", "unsafe")
+    return edits.fix(f"Use torch's fused {kind}", "unsafe")
+
+
+def _is_near(written: Any, found: Any) -> bool:
+    pairs = zip(written, found, strict=True) if isinstance(written, tuple) else [(written, found)]
+    return all(math.isclose(one, other, rel_tol=1e-3) for one, other in pairs)
+
+
+def _is_none(where: Source, value: cst.BaseExpression) -> bool:
+    return bool(where.literal(value) == 0)
 
 
 # -- the text -----------------------------------------------------------------------------------
 
 
-def _only_call(context: Context, source: Source, owner: cst.ClassDef) -> tuple[Source, cst.Call]:
-    """The call that makes the optimizer, which has nothing that torch's has not, and whose state nothing else
-    reads. Raises Refused."""
+def _only_call(context: Context, source: Source, owner: cst.ClassDef, update: str) -> tuple[Source, cst.Call]:
+    """The call that makes the optimizer, which has nothing that torch's has not, but perhaps a method
+    ``update`` of its own, and whose state nothing else reads. Raises Refused."""
     name = owner.name.value
     own = {one.name.value for one in source.nodes(cst.FunctionDef, within=owner)}
     if len(owner.bases) != 1 or not source.is_named(owner.bases[0].value, "Optimizer"):
         raise Refused(_OTHERWISE)
-    uses = [one for other in context.sources() for one in other.nodes(cst.Name) if one.value == name]
+    uses = [
+        one
+        for other in context.sources()
+        for one in other.nodes(cst.Name)
+        if one.value == name and other.enclosing(one, cst.ImportFrom) is None
+    ]
     calls = [*context.calls(name)]
+    hidden = {"state", update} - {"step"}
     read = [
         one
         for other in context.sources()
         for one in other.nodes(cst.Attribute)
-        if one.attr.value == "state" and not (other is source and other.inside(one, owner))
+        if one.attr.value in hidden and not (other is source and other.inside(one, owner))
     ]
     loads = next(context.calls("torch.load"), None) is not None  # perhaps its state
-    if own != {"__init__", "step"} or len(uses) != 2 or len(calls) != 1 or read or loads:
+    if own != {"__init__", "step", update} or len(uses) != 2 or len(calls) != 1 or read or loads:
         raise Refused(_OTHERWISE)
     return calls[0]
 
@@ -137,7 +161,7 @@ def _settings(
             found[param.name.value] = made_in, given.value
         elif param.default is not None and source.literal(param.default) is not NOT_LITERAL:
             found[param.name.value] = source, param.default
-    if set(found) != set(_DEFAULTS):
+    if not set(found) >= _NEEDED:
         raise Refused(_OTHERWISE)
     return found
 
@@ -145,13 +169,13 @@ def _settings(
 # -- the recorded step --------------------------------------------------------------------------
 
 
-def _recorded(context: Context, source: Source, step: cst.FunctionDef) -> _Numbers:
-    """The numbers of the update that ``step`` made of a parameter. Raises Refused where it is none of
+def _recorded(context: Context, source: Source, owner: cst.ClassDef) -> _Numbers:
+    """The numbers of the update that the class made of a parameter. Raises Refused where it is none of
     Adam's."""
     graph = graph_around(context.profile.facts.dataflow)
     if graph is None:
         raise Refused(ADVICE)
-    nodes = nodes_at(graph, source, step)
+    nodes = nodes_at(graph, source, owner)
     updates = [
         node
         for node in nodes
@@ -160,6 +184,8 @@ def _recorded(context: Context, source: Source, step: cst.FunctionDef) -> _Numbe
     if not updates or len({graph.origin(node.inputs[0]) for node in updates}) != len(updates):
         raise Refused(_OTHERWISE)
     node = updates[0]
+    while further := [one for one, value in graph.uses(node.outputs[0]) if _writes(graph, one, value)]:
+        node = further[0]
     constants = {
         abs(float(one))
         for other in nodes
@@ -172,6 +198,10 @@ def _recorded(context: Context, source: Source, step: cst.FunctionDef) -> _Numbe
     raise Refused(_OTHERWISE)
 
 
+def _writes(graph: Graph, node: Node, value: int) -> bool:
+    return graph.is_in_place(node) and node.inputs[0] == value
+
+
 def _fitted(graph: Graph, node: Node, given: tuple[int, ...], constants: set[float]) -> _Numbers | None:
     """Adam's numbers, where ``node`` is its update and the values ``given`` are a parameter, its gradient and
     both averages."""
@@ -181,12 +211,13 @@ def _fitted(graph: Graph, node: Node, given: tuple[int, ...], constants: set[flo
         found = Evaluation(graph, dict(zip(given, columns, strict=True))).of(node.outputs[0])
         return found or (math.nan,) * len(samples)
 
-    plus, minus, square, large, bare = after(
+    plus, minus, square, large, bare, kept = after(
         (0.0, 1.0, 1.0, 1.0),
         (0.0, -1.0, 1.0, 1.0),
         (0.0, math.sqrt(_LARGE), 0.0, 0.0),
         (0.0, 0.0, 1.0, _LARGE),
         (0.0, 0.0, 1.0, 0.0),
+        (1.0, 0.0, 0.0, 1.0),
     )
     try:
         first = 1 / (1 + (plus - minus) / (plus + minus))
@@ -202,7 +233,8 @@ def _fitted(graph: Graph, node: Node, given: tuple[int, ...], constants: set[flo
         if not 0 < corrected < 1 or not 0 < first < 1 or not 0 < second < 1:
             continue
         step = round(math.log(corrected) / math.log(second))
-        found = _Numbers(rate * (1 - first**step), (first, second), eps, step)
+        lr = rate * (1 - first**step)
+        found = _Numbers(lr, (first, second), eps, (1 - kept) / lr if lr else 0.0, step)
         if step and all(map(_same, after(*_SAMPLES), map(found.after, *zip(*_SAMPLES, strict=True)))):
             return found
     return None

@@ -12,8 +12,9 @@ framework's (diffusers' `EMAModel`, timm's `ModelEmaV2`), with the setting or th
 Each parameter needs several launches, and each launch takes the host tens of microseconds, whatever the
 size. torch has these operations for a whole list of tensors: the same arithmetic with a few launches. On a
 CPU that saves the time between the operations only. If most of the time is in the arithmetic, a fused
-optimizer, which makes an update in one pass over its tensors, saves more: the edit makes torch's Adam where
-the recorded update is Adam's.
+optimizer, which makes an update in one pass over its tensors, saves more: the edit makes torch's Adam or
+AdamW where the recorded update is theirs, with the settings that the optimizer is given and a rate that it
+had.
 
 ## Example
 
@@ -149,8 +150,8 @@ from warpline.wire.sites import Optimizer
 _UPDATES = {
     "aten::mul", "aten::mul_", "aten::add", "aten::add_", "aten::sub", "aten::sub_", "aten::lerp",
     "aten::lerp_", "aten::div", "aten::div_", "aten::addcmul_", "aten::addcdiv_", "aten::clamp_",
-    "aten::linalg_vector_norm", "aten::norm", "aten::sign", "aten::sqrt", "aten::copy_", "aten::pow",
-    "aten::square", "aten::sum",
+    "aten::linalg_vector_norm", "aten::norm", "aten::sign", "aten::sqrt", "aten::sqrt_", "aten::copy_",
+    "aten::pow", "aten::square", "aten::sum",
 }  # fmt: skip
 #: The same in the record of a step, where an operator in place has the name of the other one.
 _UPDATING = {name.removeprefix("aten::").rstrip("_") for name in _UPDATES}

@@ -145,6 +145,7 @@ class Dataflow:
     #: instruction among ``frames``. ``stack`` has an entry for each operator; -1: in no code of the user's.
     stacks: tuple[tuple[int, int], ...] = ()
     stack: tuple[int, ...] = ()
+    rates: tuple[float, ...] = ()  # learning rates of the optimizers, before and after the step
     ungraphed: tuple[int, ...] = ()  # operators that ran while autograd was switched off
     leaves: tuple[int, ...] = ()  # values of other tensors than parameters that ask for gradients
     #: Empty where not all gradients were seen.

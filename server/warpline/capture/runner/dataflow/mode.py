@@ -417,9 +417,11 @@ class Recording:
         self._call: Optional[Callable[..., Any]] = None
         self._ctc_loss: Optional[Callable[..., Any]] = None
         self._given: List[Tuple[Any, Optional[int]]] = []  # to the compiled code that runs
+        self._rates: Set[float] = set()
 
     def start(self) -> None:
         """Record each operator from here on."""
+        self._note_rates()
         if self._watches:
             with contextlib.suppress(Exception):  # another version of torch
                 self.gradients.start()
@@ -472,6 +474,7 @@ class Recording:
         that by ``with_gradients``."""
         self.mode.running = False
         self._leave()
+        self._note_rates()
         with contextlib.suppress(Exception):  # a module that was not set up
             buffers = [one for module in self._modules() for one in module._buffers.values()]
             self.mode.buffers = self.mode.values.unchanged(one for one in buffers if one is not None)
@@ -481,12 +484,18 @@ class Recording:
             self.mode.unscored = self.mode.scored.unscored()
         with contextlib.suppress(Exception):
             self.mode.masked = self.mode.masks.masked()
-        flow = self.mode.found()
+        flow = replace(self.mode.found(), rates=tuple(sorted(self._rates)))
         if flow.around:
             with contextlib.suppress(Exception):  # an unusual optimizer: left out
                 found = self.mode.values.unheld_unwatched(self._optimizers() or [], self.mode.owners)
                 flow = replace(flow, unheld=found[0], unheld_calls=found[1])
         return flow if watching or not self._watches else self.with_gradients(flow)
+
+    def _note_rates(self) -> None:
+        """Note the learning rates of all groups, where they are no tensors, whose reading may wait."""
+        with contextlib.suppress(Exception):  # an unusual optimizer
+            groups = [group for each in self._optimizers() or [] for group in each.param_groups]
+            self._rates.update(group["lr"] for group in groups if isinstance(group.get("lr"), float))
 
     def with_gradients(self, flow: Dataflow) -> Dataflow:
         """End the watch over this step's gradients; ``flow`` with what became of them. Compiled code may read
