@@ -298,7 +298,8 @@ Unsafe: the same update, rounded in another order (about 1e-7 of the value per s
 states stay readable. A gradient scaler may pass its scale to the fused form. Fewer groups give the same
 numbers, but states that were saved with more do not fit. No edit is offered where the script may
 distinguish groups by their numbers, as with `zip(optimizer.param_groups, rates)`. A loop that sets each group
-by its own settings, as `group["lr"] *= 0.9`, may stay.
+by its own settings, as `group["lr"] *= 0.9`, may stay. PyTorch's fused SGD with momentum raises a TypeError
+if a weight gets its first gradient in a later step than the others (seen with 2.13).
 
 One optimizer in place of those that hooks step gives the same numbers, too, but all gradients stay in memory
 until it steps. The edit is offered where the hook only steps and clears, nothing else uses the optimizers,
