@@ -10,7 +10,7 @@ import libcst as cst
 from warpline.model.change import Change, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit.calling import below, callers, function_of, is_forward, model_born, part_called
+from warpline.rulekit.calling import MOSTLY, below, callers, function_of, is_forward, model_born, part_called
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import graph_of, whole_graph
@@ -60,9 +60,11 @@ def for_nobody(context: Context) -> Iterator[Draft]:
     place = unheld_at(context, unheld, hottest)
     if place is not None:
         place = part_called(context, place, lambda cost: cost.total_backward_ms)
-    else:  # the text does not tell the calls of one class apart, but the stacks do
-        calls = context.costs(unheld.calls)
-        place = max(calls, key=lambda cost: cost.total_backward_ms, default=None)
+    # Where the text does not tell the calls of one class apart, the stacks do.
+    calls = [one for one in context.costs(unheld.calls) if place is None or place in below(context, one)]
+    outer = max(calls, key=lambda cost: cost.total_backward_ms, default=None)
+    if place is None or (outer and place.total_backward_ms < MOSTLY * outer.total_backward_ms):
+        place = outer
     modules = _whole(context, graph)
     if place is None and not modules:
         return
