@@ -114,6 +114,17 @@ GATED = Part(
     (("aten.sigmoid_.default", ["%0"], (2,)), ("aten.mul.Tensor", ["%2", "%1"], (3,))), (0, 1), (0, 1), (3,)
 )
 TURNS = (*[Tensor((3, 2, 2, 8, 8), "float32")] * 2, Tensor((2, 2, 8, 8), "float32"))
+#: A CPU's layer of an LSTM: five steps of two samples.
+_OPTIONS = [False, [], 2, 8, 1, True, False, True, True]
+STEPPED = Part(
+    (("aten.mkldnn_rnn_layer.default", [*(f"%{at}" for at in range(7)), *_OPTIONS], (7, 8, 9, 10)),),
+    tuple(range(7)),
+    (0, 1, 2, 3, 4),
+    (7, 8),
+)
+LAYER = tuple(
+    Tensor(shape, "float32") for shape in ((3, 5, 2, 6), (32, 6), (32, 8), (32,), (32,), (3, 2, 8), (3, 2, 8))
+)
 QUESTIONS = (
     *(
         Question(kind, SMALL, backward=True)
@@ -197,6 +208,7 @@ QUESTIONS = (
         backward=True,
     ),
     Question("loop", TURNS, (msgspec.json.encode(ATTENDED).decode(), "3", "0,1"), backward=True),
+    Question("loop", LAYER, (msgspec.json.encode(STEPPED).decode(), "3", "0,5,6"), backward=True),
     Question("loop", TURNS, (msgspec.json.encode(HIDDEN).decode(), "3", "0,1")),
     Question(
         "lists",

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ....wire.probing import Question, part_from_json
-from .batching import batch_attention
+from .batching import batch_on_cpu
 from .compiled import plainly, seeded, small, working, written
 from .pair import Pair
 
@@ -56,7 +56,7 @@ def _at_once(each: Callable[..., Any], inputs: List[Any], own: Set[int]) -> Any:
     given = [one.clone() for one in inputs]
     functorch = torch._C._functorch
     before = functorch._is_vmap_fallback_enabled()
-    batch_attention()
+    batch_on_cpu()
     functorch._set_vmap_fallback_enabled(False)
     try:
         with Recorded() as recorded:
