@@ -100,6 +100,20 @@ for (x,) in loader:
         "backward",
         (8, 4),
     ),
+    "an optimizer for each task": (
+        MODEL
+        + """\
+while True:
+    tuned = nn.Linear(16, 16)
+    optimizer = torch.optim.Adam(tuned.parameters(), lr=1e-2)
+    for _ in range(4):
+        optimizer.zero_grad()
+        net(tuned(torch.randn(4, 16))).sum().backward()
+        optimizer.step()
+""",
+        "optimizer",
+        (9, 1),
+    ),
     "a range named step, in the hook of a gradient": (
         START
         + """\

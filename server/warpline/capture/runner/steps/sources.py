@@ -7,7 +7,9 @@ else, since it runs while steps are timed. ``RANK`` orders the sources: explicit
 
 from __future__ import annotations
 
+import itertools
 import sys
+import weakref
 from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -67,7 +69,8 @@ def _after_step(optimizer: Any, arguments: Any, named: Any) -> None:
 
 
 class Optimizers(Patched):
-    """Signals after each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's id.
+    """Signals after each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's number. One
+    that is gone leaves it to the next of its class: a script may make an optimizer for each task.
 
     The hook stays registered: who listens changes while torch iterates over the hooks, which fails if their
     number changes and the script has a hook too.
@@ -85,6 +88,17 @@ class Optimizers(Patched):
         super().__init__()
         self.observers = observers
         self.last: int | None = None
+        self.numbers = itertools.count()
+        self.known: dict[int, tuple[Callable[[], Any], int]] = {}  # by id: a weak reference, and the number
+        self.free: dict[type, list[int]] = {}  # the numbers of those that are gone, by class
+
+    def _key(self, optimizer: Any) -> int:
+        reference, key = self.known.get(id(optimizer), (unheard, 0))
+        if reference() is not optimizer:
+            free = self.free.setdefault(type(optimizer), [])
+            key = free.pop(0) if free else next(self.numbers)
+            self.known[id(optimizer)] = weakref.ref(optimizer, lambda gone: free.append(key)), key
+        return key
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
         """Hear the end of each ``optimizer.step()``, also of optimizers without torch's hooks."""
@@ -94,7 +108,7 @@ class Optimizers(Patched):
             self.last = id(optimizer)
             stepped(optimizer, sys._getframe(2))
             if not signals.inside:
-                heard("optimizer", id(optimizer))
+                heard("optimizer", self._key(optimizer))
 
         self._listen(torch, hook, lambda key: heard("optimizer", key))
 
@@ -103,7 +117,8 @@ class Optimizers(Patched):
         known, signals = set(steps.cycles["optimizer"].counts), self.observers.signals
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
-            self.last = key = id(optimizer)
+            self.last = id(optimizer)
+            key = self._key(optimizer)
             if key == anchor:
                 steps.tick()
             elif key not in known and not signals.inside:
@@ -125,7 +140,7 @@ class Optimizers(Patched):
                 self.last = None
                 result = original(scaler, optimizer, *arguments, **named)
                 if self.last != id(optimizer):
-                    left_out(id(optimizer))
+                    left_out(self._key(optimizer))
                 return result
 
             return step
