@@ -39,6 +39,28 @@ def test_what_watches_compiled_code_is_not_compiled(tmp_path: Path) -> None:
     assert compiled == ["compiled forward"]
 
 
+COMPILED_PASS = """\
+import torch, torch._dynamo
+torch._dynamo.config.compiled_autograd = True
+net = torch.nn.Linear(16, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+@torch.compile(backend="eager")
+def derive(x):
+    net(x).square().mean().backward()
+while True:
+    derive(torch.randn(8, 16))
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_a_compiled_backward_pass(tmp_path: Path) -> None:
+    """It calls a compiled module of its own, and ours around that, while Dynamo compiles what it sees."""
+    captured = Captured(request(write(tmp_path, COMPILED_PASS)), tmp_path)
+    assert captured.manifest.step_source == "optimizer"
+    assert "losses.py" not in captured.output, "Dynamo would compile it again and again"
+
+
 TEXT = """\
 import torch
 from torch import nn

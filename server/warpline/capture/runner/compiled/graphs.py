@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable
 from time import perf_counter_ns
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..imports import when_imported
-from ..lines import tracing
 from ..patches import Patches
 from ..texts import codes_in
+from ..tracebacks import is_ours
 
 if TYPE_CHECKING:
     from ..lines.userfiles import Location, UserFiles
@@ -104,12 +105,9 @@ class Compiled:
             self.patches.replace(exc.Unsupported, "add_to_stats", make_stats)
 
     def _watch_recompilations(self, module: Any) -> None:
-        # Before Python 3.12 our trace functions run within compiled code; Dynamo would take them for the
-        # script's.
         skip: Any = getattr(module, "skip_code", None)
-        for function in [*vars(tracing.Tracing).values(), tracing.both] if skip is not None else ():
-            for code in codes_in(getattr(function, "__code__", None)):
-                skip(code)
+        for code in _ours() if skip is not None else ():
+            skip(code)
 
         def make(original: Function) -> Function:
             def reasons_of(entries: Any, frame: FrameType, *arguments: Any, **named: Any) -> Any:
@@ -228,3 +226,16 @@ def calls_of(source: str, stacks: dict[str, Any]) -> list[tuple[str, Any]]:
     if any(of for _, of in calls):
         return calls
     return [(key.rpartition(":")[0] or key, of) for key, of in stacks.items()]
+
+
+def _ours() -> Iterable[CodeType]:
+    """The runner's code. Dynamo would take it for the script's where it runs amid compiled code: our trace
+    functions before Python 3.12, and what we put around torch's own functions."""
+    package = __name__.partition(".compiled.")[0]
+    for name, module in list(sys.modules.items()):
+        if name.startswith(package):
+            for value in vars(module).values():
+                for function in (value, *(vars(value).values() if isinstance(value, type) else ())):
+                    for code in codes_in(getattr(function, "__code__", None)):
+                        if is_ours(code.co_filename):
+                            yield code
