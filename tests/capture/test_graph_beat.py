@@ -22,7 +22,8 @@ class Script:
         self.steps.torch = SimpleNamespace(
             cuda=SimpleNamespace(
                 is_initialized=lambda: True, is_current_stream_capturing=lambda: self.capturing
-            )
+            ),
+            _C=SimpleNamespace(_current_graph_task_id=lambda: -1),
         )
 
     def restart(self, better: bool = False) -> bool:

@@ -16,6 +16,8 @@ from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
 from warpline.capture.runner.steps.forwards import Forwards
 
+NO_CUDA = SimpleNamespace(is_initialized=lambda: False)
+NO_PASS = SimpleNamespace(_current_graph_task_id=lambda: -1)
 TRAIN = """\
 import threading, time, torch
 from torch import nn
@@ -181,7 +183,7 @@ def test_a_thread_with_the_number_of_one_that_has_ended_is_another() -> None:
     """Linux gives a thread that begins as another ends the same number."""
     observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
     steps = Steps(lambda: True, observers, lambda: 0.0)  # type: ignore[arg-type]
-    steps.torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: False))
+    steps.torch = SimpleNamespace(cuda=NO_CUDA, _C=NO_PASS)
     numbers = []
 
     def step() -> None:
@@ -214,6 +216,23 @@ def test_the_beat_goes_on_in_another_thread() -> None:
     assert restarts == [True]
     assert "several threads" in steps.note
     with_other.set()
+
+
+def test_an_optimizer_of_another_thread_does_not_change_the_choice() -> None:
+    """Two threads that train in turn would otherwise begin the warm-up again for ever."""
+    restarts: list[bool] = []
+    observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
+    steps = Steps(lambda: restarts.append(True), observers, lambda: 0.0)  # type: ignore[arg-type]
+    with_other = threading.Event()
+    other = threading.Thread(target=with_other.wait, daemon=True)
+    other.start()
+    steps.thread, steps.owner = other.ident, other
+    steps.unknown()
+    assert restarts == []
+    with_other.set()
+    steps._follow()
+    steps.unknown()
+    assert restarts == [True]
 
 
 @pytest.mark.parametrize("reentrant", [False, True])

@@ -193,8 +193,9 @@ class Steps:
             self.inside = False
 
     def unknown(self) -> None:
-        """An optimizer that was not part of the cycle made a step: listen to all sources again."""
-        if self.on_restart():
+        """An optimizer that was not part of the cycle made a step: listen to all sources again. Not if
+        it belongs to another thread, which makes steps of its own."""
+        if (self._is_here() or self._moved()) and self.on_restart():
             self.remove()
             self.install(self.torch)
 

@@ -96,7 +96,7 @@ class Optimizers(Patched):
         reference, key = self.known.get(id(optimizer), (unheard, 0))
         if reference() is not optimizer:
             free = self.free.setdefault(type(optimizer), [])
-            key = free.pop(0) if free else next(self.numbers)
+            key = free.pop(free.index(min(free))) if free else next(self.numbers)
             self.known[id(optimizer)] = weakref.ref(optimizer, lambda gone: free.append(key)), key
         return key
 
