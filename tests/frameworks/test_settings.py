@@ -118,8 +118,7 @@ def test_a_configuration_gets_another_size_than_the_library_s(bench: Callable[[s
     text = at.script.read_text().replace("vocab_size=100, ", "")
     (site,) = (one for one in at.profile.facts.sites if one.facts.get("type") == "GPT2Config")
     known = Configured(site, at.construction("transformers.PreTrainedConfig"), "vocab_size", None, True)
-    edits = padding(Context(at.profile, lambda _: text), known, 50304)
-    padded = apply(text, edits.fix("Pad", "unsafe").edits)
+    padded = apply(text, padding(Context(at.profile, lambda _: text), known, 50304).edits)
     assert "n_positions=32, vocab_size=50304)" in padded
     before, after = at.effects(text), at.effects(padded)
     assert (before["largest"], after["largest"]) == (50257, 50304)
