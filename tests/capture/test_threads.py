@@ -223,6 +223,7 @@ def test_an_optimizer_of_another_thread_does_not_change_the_choice() -> None:
     restarts: list[bool] = []
     observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
     steps = Steps(lambda: restarts.append(True), observers, lambda: 0.0)  # type: ignore[arg-type]
+    steps.torch = SimpleNamespace(_C=NO_PASS)
     with_other = threading.Event()
     other = threading.Thread(target=with_other.wait, daemon=True)
     other.start()

@@ -194,8 +194,8 @@ class Steps:
 
     def unknown(self) -> None:
         """An optimizer that was not part of the cycle made a step: listen to all sources again. Not if
-        it belongs to another thread, which makes steps of its own."""
-        if (self._is_here() or self._moved()) and self.on_restart():
+        it belongs to another thread, which makes steps of its own, or steps inside a backward pass."""
+        if not self._in_backward() and (self._is_here() or self._moved()) and self.on_restart():
             self.remove()
             self.install(self.torch)
 

@@ -75,9 +75,7 @@ class Optimizers(Patched):
     The hook stays registered: who listens changes while torch iterates over the hooks, which fails if their
     number changes and the script has a hook too.
 
-    If gradients have overflowed, ``GradScaler.step`` skips the optimizer; that counts as a step too. One that
-    steps in a gradient's hook is no signal: the backward pass that it is part of goes on, and no window can
-    end there.
+    If gradients have overflowed, ``GradScaler.step`` skips the optimizer; that counts as a step too.
     """
 
     kind = "optimizer"
@@ -102,26 +100,25 @@ class Optimizers(Patched):
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
         """Hear the end of each ``optimizer.step()``, also of optimizers without torch's hooks."""
-        stepped, signals = self.observers.stepped, self.observers.signals
+        stepped = self.observers.stepped
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = id(optimizer)
             stepped(optimizer, sys._getframe(2))
-            if not signals.inside:
-                heard("optimizer", self._key(optimizer))
+            heard("optimizer", self._key(optimizer))
 
         self._listen(torch, hook, lambda key: heard("optimizer", key))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         """A step ends with the chosen optimizer's; one that was never heard before may change the choice."""
-        known, signals = set(steps.cycles["optimizer"].counts), self.observers.signals
+        known = set(steps.cycles["optimizer"].counts)
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = id(optimizer)
             key = self._key(optimizer)
             if key == anchor:
                 steps.tick()
-            elif key not in known and not signals.inside:
+            elif key not in known:
                 steps.unknown()
 
         self._listen(torch, hook, lambda key: steps.tick() if key == anchor else None)
