@@ -212,7 +212,7 @@ class Search:
         for attempt, rival in zip(turns, [*turns[1:], None], strict=False):
             if self._prove(attempt, rival):
                 return
-        for attempt in turns:
+        for attempt in turns[:-1]:
             if self._prove(attempt, None):
                 return
 

@@ -15,7 +15,7 @@ from itertools import chain
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.rulekit.batch_pieces import lengths_of, only_gone_over, pieces_of
+from warpline.rulekit.batch_pieces import TURN, lengths_of, only_gone_over, pieces_of
 from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
@@ -49,8 +49,6 @@ from warpline.syntax.source import Source
 from warpline.wire.frameworks import constructions
 from warpline.wire.sites import Framework, Loader, facts_of
 
-#: A partial step more or less at the window's ends.
-_TURN = 0.5
 #: Frameworks whose users write the loop.
 _IN_LOOPS = ("accelerate.Accelerator",)
 
@@ -101,7 +99,7 @@ def parts_of(context: Context) -> Parts | None:
         source = step.source
         loop = next(iter(source.loops(step.backward)), None)
         cost = context.cost(source.path, source.line(step.backward))
-        if not isinstance(loop, cst.For) or cost is None or cost.calls < 1 + _TURN:
+        if not isinstance(loop, cst.For) or cost is None or cost.calls < 1 + TURN:
             continue
         found = _of_loop(context, step, loop, cost.calls) or _of_pieces(context, step, loop, cost.calls)
         if found is not None:
@@ -117,7 +115,7 @@ def _of_loop(context: Context, step: TrainingStep, loop: cst.For, calls: float) 
     if given is None:
         return None
     counted = origin(context, *given, ends=is_number)
-    fit = fitting(context, counted, lambda number: number > 1 and abs(calls - number) <= _TURN)
+    fit = fitting(context, counted, lambda number: number > 1 and abs(calls - number) <= TURN)
     if fit is None:
         return None
     named, (count, number) = Reads(context, counted), fit
@@ -332,7 +330,7 @@ def _lines(
     within = [
         cost
         for cost in context.costs_of(source, loop.body)
-        if cost.calls > calls - _TURN and cost.line not in without
+        if cost.calls > calls - TURN and cost.line not in without
     ]
     computing = {cost for cost in context.profile.lines if cost.device_ms > cost.copy_ms}
     functions = {function_of(cost) for cost in computing} - {function_of(cost) for cost in within}

@@ -21,7 +21,7 @@ from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Source, called_name, is_method, receiver
 
 #: A partial step more or less at the window's ends.
-_TURN = 0.5
+TURN = 0.5
 #: They take rows of a tensor.
 _CUTS = ("aten::split", "aten::slice", "aten::narrow")
 #: They make a whole number of a quotient.
@@ -76,7 +76,7 @@ def _steps_after(context: Context, step: TrainingStep, loop: cst.For) -> bool:
     if any(step.source.is_named(call.func, "step") for call in step.source.nodes(cst.Call, within=loop)):
         return False
     costs = context.costs(where.place(call) for where, call in context.calls("step"))
-    return any(abs(cost.calls - 1) <= _TURN for cost in costs)
+    return any(abs(cost.calls - 1) <= TURN for cost in costs)
 
 
 def only_gone_over(source: Source, loop: cst.For, taken: list[cst.BaseExpression]) -> bool:

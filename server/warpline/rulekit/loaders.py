@@ -25,7 +25,7 @@ POSITIONS = {
 }  # fmt: skip
 BUSY = bound("loader-busy")
 _MOST_SUBSETS = 4  # of subsets, that are followed
-LEAST_BUSY = 1 / 64  # of a core, which a worker needs at least
+LEAST_BUSY = 1 / 64  # of a core, which a worker needs at least: chosen, as no loader gets more than 64
 #: Percent of the step from which on a wait in spite of workers is reported (as in the TensorBoard plugin).
 WAITS_PERCENT = 100 * bound("loader-waits")
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}

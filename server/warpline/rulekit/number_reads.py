@@ -240,7 +240,7 @@ def _factors_around(source: Source, node: cst.BaseExpression) -> cst.BaseExpress
 
 
 def _in_product(source: Source, node: cst.BaseExpression, others: Container[object] | None) -> bool:
-    """Whether it is multiplied by the other number: the samples of an update."""
+    """Whether it is multiplied by the other number, which gives the samples of an update."""
     whole = _factors_around(source, node)
     if others is None or whole is node:
         return False

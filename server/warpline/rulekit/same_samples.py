@@ -57,7 +57,7 @@ class SameCall:
 
 @dataclass(slots=True)
 class _Reads:
-    """What a call reads: functions of the user's, and attributes of the object that calls it."""
+    """What a call reads: the user's functions, and attributes of the object that calls it."""
 
     functions: dict[cst.FunctionDef, Source] = field(default_factory=dict)
     attributes: set[str] = field(default_factory=set)
@@ -179,7 +179,7 @@ def _is_same_name(context: Context, source: Source, name: cst.Name, reads: _Read
 
 
 def _is_same_function(context: Context, source: Source, name: str, reads: _Reads) -> bool:
-    """Whether the user's only function of this name computes the same of the same arguments."""
+    """Whether the user's only function of this name returns the same for the same arguments."""
     found = [(other, one) for other in context.sources() for one in other.functions(name)]
     if len(found) != 1 or found[0][1].decorators:
         return False

@@ -11,6 +11,7 @@ import itertools
 import sys
 import weakref
 from collections.abc import Callable
+from heapq import heappop, heappush
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -88,14 +89,14 @@ class Optimizers(Patched):
         self.last: int | None = None
         self.numbers = itertools.count()
         self.known: dict[int, tuple[Callable[[], Any], int]] = {}  # by id: a weak reference, and the number
-        self.free: dict[type, list[int]] = {}  # the numbers of those that are gone, by class
+        self.free: dict[type, list[int]] = {}  # heaps of the numbers of those that are gone, by class
 
     def _key(self, optimizer: Any) -> int:
         reference, key = self.known.get(id(optimizer), (unheard, 0))
         if reference() is not optimizer:
             free = self.free.setdefault(type(optimizer), [])
-            key = free.pop(free.index(min(free))) if free else next(self.numbers)
-            self.known[id(optimizer)] = weakref.ref(optimizer, lambda gone: free.append(key)), key
+            key = heappop(free) if free else next(self.numbers)
+            self.known[id(optimizer)] = weakref.ref(optimizer, lambda gone: heappush(free, key)), key
         return key
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
