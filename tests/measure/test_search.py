@@ -316,6 +316,36 @@ def test_the_proof_has_its_share_of_the_budget(tmp_path: Path, costly: Costly) -
     assert best.rounds >= 2
 
 
+@dataclass
+class Uneven(Costly):
+    """The very first process takes ten seconds more. "loader" gains less in its third round, which is the
+    second one of its proof."""
+
+    def __call__(
+        self, request: Request, overlay: Mapping[str, str], limit_s: float, cancelled: object
+    ) -> Timed:
+        if not self.timed:
+            self.clock.now += 10.0
+        found = super().__call__(request, overlay, limit_s, cancelled)
+        slower = overlay.get(FILE) and self.timed.count("loader") == 3
+        return replace(found, step_ms=found.step_ms * (1.3 if slower else 1.0))
+
+
+def test_an_unproven_set_has_the_rest_of_the_budget(tmp_path: Path, costly: Costly) -> None:
+    """By the first round, another one takes 30 s."""
+    machine = Uneven(clock=costly.clock)
+    _, best = search(tmp_path, machine, budget_s=95.0, began=costly.clock.now).run([proposal("loader")])
+    assert best is not None
+    assert best.rounds == 3
+
+
+def test_two_rounds_that_prove_nothing_are_part_of_a_longer_proof(tmp_path: Path, costly: Costly) -> None:
+    machine = Uneven(clock=costly.clock)
+    _, best = search(tmp_path, machine, budget_s=1000.0, began=costly.clock.now).run([proposal("loader")])
+    assert best is not None
+    assert best.rounds < 8
+
+
 def test_slow_steps_leave_room_for_a_proof() -> None:
     """Of five fixes, as many as fit into a third of what is left are tried first."""
     several = [Pairs(Candidate((str(number),), "a fix")) for number in range(5)]

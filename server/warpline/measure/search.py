@@ -220,11 +220,23 @@ class Search:
         """Whether it could be proven; not if it falls behind what ``rival`` has shown."""
         candidate = attempt.outcome.candidate
         pairs = self.ledger.pairs(candidate, PROVED)
-        limits = PROOF.for_gain(attempt.speedup)
+        quick = PROOF.for_gain(attempt.speedup)
+
+        def limits() -> Limits:
+            """Few rounds, unless they turn out to prove nothing."""
+            few = len(pairs.changed) < quick.first or contest.outcome(pairs, quick).kept
+            return quick if few else PROOF
+
+        def proof() -> Outcome:
+            seen = pairs.changed or pairs.failure
+            return contest.outcome(pairs, limits()) if seen else attempt.outcome
 
         def more() -> bool:
-            done, needed = len(pairs.changed), pairs.needed(limits)
-            if done >= needed or (done >= LEAST_ROUNDS and not self.budget.allows_round(pairs)):
+            done, needed = len(pairs.changed), pairs.needed(limits())
+            if done >= needed:
+                return False
+            # Nothing else can use the rest of the budget, so an unproven set has another try.
+            if done >= LEAST_ROUNDS and not self.budget.allows_round(pairs) and proof().kept:
                 return False
             if rival is not None and pairs.changed and _behind(pairs, rival):
                 return False
@@ -232,12 +244,12 @@ class Search:
             return True
 
         while not pairs.failure and self.budget.left_s > 0 and more():
-            self._play([pairs], range(len(pairs.changed), pairs.needed(limits)), PROVED, more)
-        proof = contest.outcome(pairs, limits) if pairs.changed or pairs.failure else attempt.outcome
+            self._play([pairs], range(len(pairs.changed), pairs.needed(limits())), PROVED, more)
+        found = proof()
         if len(pairs.changed) < LEAST_ROUNDS and not pairs.failure:
-            proof = replace(proof, kept=False, reason=UNPROVEN)
-        self.proven.append(proof)
-        return proof.kept
+            found = replace(found, kept=False, reason=UNPROVEN)
+        self.proven.append(found)
+        return found.kept
 
     def _play(
         self,
