@@ -171,13 +171,51 @@ def test_it_dies_at_its_tenth_step(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("status", "note"),
+    [
+        (0, "the script makes only 8 steps: it was run a second time, with shorter windows"),
+        (
+            3,
+            "the script exited with status 3 after 8 steps: it was run a second time, with shorter windows",
+        ),
+    ],
+)
+def test_it_leaves_by_os_exit_after_some_steps(tmp_path: Path, status: int, note: str) -> None:
+    text = f"import os\n{START}for _ in range(8):\n    {STEP}os._exit({status})\n"
+    captured = Captured(request(write(tmp_path, text), steps=2), tmp_path)
+    assert len(captured.manifest.captured) == 2
+    assert captured.manifest.notes[0] == note
+
+
+def test_it_leaves_by_os_exit_before_a_step(tmp_path: Path) -> None:
+    text = "import os, torch\nif os.fork() == 0: os._exit(4)\nos.wait()\nos._exit(5)\n"
+    problem = problem_of(request(write(tmp_path, text)), tmp_path)
+    assert (str(problem), problem.status) == ("train.py exited with status 5 before its first step", 1)
+
+
+def test_it_makes_one_step_and_leaves_by_os_exit(tmp_path: Path) -> None:
+    text = f"import os\n{START}if True:\n    {STEP}os._exit(0)\n"
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert "measured as a whole" in captured.manifest.notes[0]
+
+
 def test_it_ends_abruptly_after_some_steps(tmp_path: Path) -> None:
-    text = f"import os\n{START}for _ in range(8):\n    {STEP}os._exit(0)\n"
+    text = f"import ctypes\n{START}for _ in range(8):\n    {STEP}ctypes.CDLL(None)._exit(0)\n"
     problem = problem_of(request(write(tmp_path, text)), tmp_path)
     assert (str(problem), problem.status) == (
-        "train.py ended abruptly, as by os._exit(0), before it was measured",
+        "train.py ended abruptly with exit status 0 before it was measured",
         1,
     )
+
+
+def test_it_closes_all_descriptors(tmp_path: Path) -> None:
+    """As a daemon does. Its own files get our numbers, and nothing of ours is written into them."""
+    taken = "own = [open(f'own{n}', 'w+') for n in range(30)]\n"
+    text = f"import os\n{START}os.closerange(3, 1000)\n{taken}while True:\n    {STEP}"
+    captured = Captured(request(write(tmp_path, text), steps=2), tmp_path)
+    assert len(captured.manifest.captured) == 2
+    assert [path.name for path in tmp_path.glob("own*") if path.stat().st_size] == []
 
 
 def test_work_done_by_other_processes_is_said() -> None:

@@ -124,7 +124,7 @@ class Outcome:
             when = "before it was measured" if self.stepped else "before its first step"
             if returncode < 0:
                 return f"{name} was killed by {signal.Signals(-returncode).name} {when}"
-            return f"{name} ended abruptly, as by os._exit({returncode}), {when}"
+            return f"{name} ended abruptly with exit status {returncode} {when}"
         if self.last.error:
             detail = self.last.message.partition("\n")[0]
             return f"{name} failed with {self.last.error}{': ' + detail if detail else ''}, {when}"

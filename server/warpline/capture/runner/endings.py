@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from .patches import Patches
+
 POLL_S = 0.05
 #: How long to wait without a new step: ``IDLE_S`` if the process sleeps, ``BUSY_S`` if it uses the processor.
 IDLE_S, BUSY_S = 10.0, 60.0
@@ -70,6 +72,22 @@ def _end_pools() -> None:
         vars(pools)["_shutdown"] = True
         for work in list(pools._threads_queues.values()):
             work.put(None)
+
+
+def watch_exits(exits: Callable[[int], None]) -> None:
+    """``exits(status)`` is called before the script's own process ends by ``os._exit``, on the thread that
+    calls it."""
+    process = os.getpid()
+
+    def make(original: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+        def _exit(status: int) -> NoReturn:
+            if os.getpid() == process:  # else a fork
+                exits(status)
+            original(status)
+
+        return _exit
+
+    Patches().replace(os, "_exit", make)
 
 
 def leave(status: int) -> None:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from threading import get_ident
 from time import process_time, time_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -73,7 +74,7 @@ class Session:
         self.pipe = pipe
         self.notes = list(control.notes)
         self.stage = Stage(self)
-        self.stopping = False
+        self.stopping = self.over = False  # ``over``: the script has ended
         self.loops = Loops(self.windows.loops)
         self.turns_of_loop = LoopTurns() if control.request.loop is not None else None
         self.awaited = bool(control.request.first_line)  # ``first_line`` has not run yet
@@ -266,6 +267,7 @@ class Session:
 
     def ended(self, error: BaseException | None) -> None:
         """The script has ended by itself (``error`` is None or SystemExit) or with an exception."""
+        self.over = True
         status = error.code if isinstance(error, SystemExit) else None
         clean = error is None or (isinstance(error, SystemExit) and status in (None, 0, False))
         clean = clean or self.forgives(error)
@@ -292,6 +294,13 @@ class Session:
             torch=self.torch is not None,
         )
         self.pipe.send(told)
+
+    def exits(self, status: int) -> None:
+        """The script ends its process by ``os._exit``. Another thread than that of the steps may do so while
+        one runs: then nothing is told."""
+        here = not hasattr(self, "steps") or self.steps.thread in (None, get_ident())
+        if here and not self.over and not self.stopping:
+            self.ended(SystemExit(status))
 
     def forgives(self, error: BaseException | None) -> bool:
         """Whether to ignore ``error``: we had switched off the script's own profiler, and the script may have

@@ -35,6 +35,7 @@ def run(path: str, injected: list[str]) -> None:
     imports.when_imported("torch", session.torch_is_here)
     os.register_at_fork(after_in_child=session.forget)
     reexec.watch(path, lambda program: pipe.send(Replaced(program)))
+    endings.watch_exits(session.exits)
     pipe.progress(STARTING, 0, None, "starting the script")
     session.before.start()
     try:
