@@ -121,8 +121,25 @@ def test_the_runner_needs_only_the_standard_library_and_torch() -> None:
 
 
 def test_what_runs_in_the_target_is_python_3_9() -> None:
+    """``feature_version`` does not see that ``a[b := 1]`` and ``{b := 1}`` want parentheses there."""
     for path in (*RUNNER.rglob("*.py"), *WIRE.rglob("*.py")):
-        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
+        text = path.read_text(encoding="utf-8")
+        bare = [
+            one
+            for node in ast.walk(ast.parse(text, feature_version=(3, 9)))
+            for one in subscripts_and_elements(node)
+            if isinstance(one, ast.NamedExpr) and f"({ast.get_source_segment(text, one)})" not in text
+        ]
+        assert not bare, f"{path}:{bare[0].lineno}"
+
+
+def subscripts_and_elements(node: ast.AST) -> list[ast.expr]:
+    """What stands in the brackets of a subscript, or in the braces of a set."""
+    if isinstance(node, ast.Set):
+        return node.elts
+    if not isinstance(node, ast.Subscript):
+        return []
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def last_name(called: ast.expr) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -111,6 +112,19 @@ def test_py_spy_where_frames_are_not_found(tmp_path: Path) -> None:
     assert found["total"] > 20
     assert sum(count for *_, count in found["lines"]) > 0.9 * found["total"]
     assert not (tmp_path / "raw").exists()
+
+
+@pytest.mark.parametrize("called", [f"{threading.get_native_id()}", f"0x{threading.get_ident():X}"])
+def test_py_spy_names_a_thread_as_the_system_or_as_pthread_does(called: str, tmp_path: Path) -> None:
+    """As pthread does on Python before 3.11, whose frames do not say which thread of the system it is."""
+    sampler = PySpy(probe.sampler(), str(tmp_path / "raw"))
+    sampler.stop()
+    sampler.rows = [f"thread ({called}): MainThread;<module> ({__file__}:4) 3\n", "thread (1): x;y (y:1) 9\n"]
+    found = sampler.found(UserFiles([str(Path(__file__).parent)], []), [])
+    assert found == {"total": 3, "lines": [(__file__, 4, 3)]}
+    sampler.rows = sampler.rows[1:]
+    with pytest.raises(OSError, match="thread that makes the steps"):
+        sampler.found(UserFiles([str(Path(__file__).parent)], []), [])
 
 
 def test_without_a_sampler_the_run_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

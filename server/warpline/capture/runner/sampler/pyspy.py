@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from types import CodeType
@@ -26,6 +27,7 @@ class PySpy(Child):
         """``program``: py-spy's; ``path``: of the file that it is to write."""
         self.path = path
         self.rows: list[str] = []
+        self.pthread = threading.get_ident()
         super().__init__(py_spy(program, os.getpid(), RATE, path))
         self.begin(b"", b"Sampling process", START_S)
 
@@ -44,7 +46,8 @@ class PySpy(Child):
             raise OSError("it wrote no samples")
         lines: Counter[tuple[str, int]] = Counter()
         total = 0
-        mine = "thread (%d): " % self.thread
+        # Before Python 3.11 it knows only what pthread calls the thread, unless it stops the script.
+        mine = ("thread (%d): " % self.thread, "thread (0x%X): " % self.pthread)
         for stack, places, count in stacks(self.rows):
             if not stack.startswith(mine):
                 continue
@@ -54,4 +57,6 @@ class PySpy(Child):
                 if path is not None:
                     lines[path, line] += count
                     break
+        if not total:
+            raise OSError("none of its samples is of the thread that makes the steps")
         return {"total": total, "lines": [(file, line, count) for (file, line), count in lines.items()]}

@@ -345,7 +345,7 @@ class Cycle:
             self.anchor = key
             return
         # This runs in timed steps, once for each optimizer: no key is looked at that need not be.
-        while self.signals - self.last[gone := next(iter(self.last))] > self.forgotten:
+        while self.signals - self.last[(gone := next(iter(self.last)))] > self.forgotten:
             del self.counts[gone], self.last[gone]
             if self.forgotten < LATEST_FORGOTTEN:
                 self._dropped.add(gone)
