@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
-from betting import Bet, read, show, write  # beside this file
+from betting import Bet, program_name, read, show, write  # beside this file
 
 if TYPE_CHECKING:
     from warpline.measure.proposals import Workbench
@@ -75,7 +75,7 @@ def predict(options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 if options.runs is not None:
-                    run = recorded(options.runs / script.stem)
+                    run = recorded(options.runs / program_name(script))
                     report = pipeline.report_of(run)
                 else:
                     run, report = pipeline.profile(request, folder=Path(folder))
@@ -130,7 +130,7 @@ def changed(
             os.path.relpath(path, script.parent): text for path, text in inside.items()
         }
     known = json.loads(options.by_hand.read_text(encoding="utf-8")) if options.by_hand else {}
-    pieces = known.get(script.stem, {}).get(finding.rule, {})
+    pieces = known.get(program_name(script), {}).get(finding.rule, {})
     text = bench.texts(str(script)) or ""
     if not pieces or any(text.count(old) != 1 for old in pieces):
         return None

@@ -9,6 +9,11 @@ from pathlib import Path
 from statistics import median
 
 
+def program_name(script: Path) -> str:
+    """Its name in a round: that of its folder, if the script is the ``main.py`` of a program's folder."""
+    return script.parent.name if script.name == "main.py" else script.stem
+
+
 @dataclass
 class Bet:
     """``low``, ``high``: the predicted interval. ``texts``: changed files by their path below ``folder``."""
@@ -31,6 +36,11 @@ class Bet:
     reason: str = ""
 
     @property
+    def name(self) -> str:
+        """The name of the program in its round."""
+        return program_name(Path(self.folder) / self.script)
+
+    @property
     def measured(self) -> float | None:
         return median(self.ratios) if self.ratios else None
 
@@ -47,7 +57,7 @@ def show(options: argparse.Namespace) -> None:
         print("| script | fix | basis | plain ms | predicted | interval | measured | error | inside |")
         print("|---|---|---|---|---|---|---|---|---|")
         for bet in mine:
-            cells = [bet.script.removesuffix(".py"), bet.rule, bet.basis]
+            cells = [bet.name, bet.rule, bet.basis]
             cells += [f"{bet.plain_ms:.1f}" if bet.plain_ms else "", f"{bet.predicted:.2f}"]
             cells.append(f"{bet.low:.2f} to {bet.high:.2f}")
             if bet.measured and bet.error is not None:

@@ -4,11 +4,12 @@
         [--jobs 3] [--timeout 120] [--only 'NAME' ...] [--python PATH] [--rescore]
         [--gpus 0,1] [--seconds 560] [--seed 1]
 
-A round is a folder of scripts, written by someone who has seen the rules' pages but neither their code nor
-their tests. The lines that a fix would edit end in `# flaw: RULE`, or `# flaw: RULE|OTHER` where several
-rules would be right. A fix that edits several statements has the comment on each of them. `none-yet(NAME)`
-names a flaw that no rule looks for; such scripts are listed, but count in no recall. A script without the
-comment has no flaw.
+A round is a folder of programs, written by someone who has seen the rules' pages but neither their code nor
+their tests: ``NAME.py``, perhaps with a module ``NAME_lib.py``, or a folder ``NAME`` with a ``main.py``,
+which runs in there. The lines that a fix would edit end in `# flaw: RULE`, or `# flaw: RULE|OTHER` where
+several rules would be right. A fix that edits several statements has the comment on each of them.
+`none-yet(NAME)` names a flaw that no rule looks for; such scripts are listed, but count in no recall. A
+program without the comment has no flaw.
 
 Each script is profiled once. A flaw is found at its line when a finding of a right rule stands within the
 statement of a marked line, and found as a rule when such a finding stands anywhere. `DIR/results.json` has
@@ -38,6 +39,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from betting import program_name  # beside this file
 
 SERVER = Path(__file__).resolve().parents[1] / "server"
 MARK = re.compile(r"#\s*flaw:\s*(\S+)")
@@ -74,13 +77,56 @@ def lanes(gpus: str | None, jobs: int) -> list[Lane]:
     ]
 
 
+@dataclass(frozen=True)
+class Program:
+    """A program of the round ``folder``. ``key``: the path of its script in there."""
+
+    folder: Path
+    key: str
+
+    @property
+    def script(self) -> Path:
+        return self.folder / self.key
+
+    @property
+    def name(self) -> str:
+        return program_name(self.script)
+
+    @property
+    def cwd(self) -> Path | None:
+        return self.script.parent if "/" in self.key else None
+
+    @property
+    def sources(self) -> list[str]:
+        """The paths of its files in ``folder``."""
+        if self.cwd is not None:
+            return [path.relative_to(self.folder).as_posix() for path in sorted(self.cwd.rglob("*.py"))]
+        module = f"{self.name}_lib.py"
+        return [self.key, *([module] if (self.folder / module).exists() else [])]
+
+
+def programs(folder: Path) -> list[Program]:
+    folder = folder.resolve()
+    found = [*folder.glob("*.py"), *folder.glob("*/main.py")]
+    keys = sorted(path.relative_to(folder).as_posix() for path in found if path.parent.name != "fixed")
+    modules = {f"{key.removesuffix('.py')}_lib.py" for key in keys}
+    return [Program(folder, key) for key in keys if key not in modules]
+
+
 @dataclass
 class Truth:
-    """The flaw of one script: right rules, marked lines, all lines of their statements. Empty: no flaw."""
+    """The flaw of one program: right rules, marked lines, all lines of their statements, each with the path
+    of its file in the round. Empty: no flaw."""
 
     rules: set[str] = field(default_factory=set)
-    marked: list[int] = field(default_factory=list)
-    lines: set[int] = field(default_factory=set)
+    marked: list[tuple[str, int]] = field(default_factory=list)
+    lines: set[tuple[str, int]] = field(default_factory=set)
+
+    def at_line(self, finding: dict[str, Any]) -> bool:
+        return any(
+            finding["line"] == line and f"/{finding['file']}".endswith(f"/{file}")
+            for file, line in self.lines
+        )
 
     @property
     def without_rule(self) -> bool:
@@ -105,35 +151,38 @@ def statement_lines(tree: ast.Module, line: int) -> set[int]:
     return {line} if best is None else set(best)
 
 
-def truth_of(script: Path) -> Truth:
-    text = script.read_text(encoding="utf-8")
-    tree = ast.parse(text)
+def truth_of(program: Program) -> Truth:
     truth = Truth()
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := MARK.search(line):
-            truth.rules |= set(found.group(1).split("|"))
-            truth.marked.append(number)
-            truth.lines |= statement_lines(tree, number)
+    for file in program.sources:
+        text = (program.folder / file).read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        for number, line in enumerate(text.splitlines(), 1):
+            if found := MARK.search(line):
+                truth.rules |= set(found.group(1).split("|"))
+                truth.marked.append((file, number))
+                truth.lines |= {(file, at) for at in statement_lines(tree, number)}
     return truth
 
 
 def profile(
-    script: Path, out: Path, timeout: float, python: str | None, lane: Lane = Lane()
+    program: Program, out: Path, timeout: float, python: str | None, lane: Lane = Lane()
 ) -> dict[str, Any]:
-    """Profile one script. Failures are in the result's `failure`; nothing is raised for them."""
-    report, log = out / "reports" / f"{script.stem}.json", out / "logs" / f"{script.stem}.txt"
+    """Profile one program. Failures are in the result's `failure`; nothing is raised for them."""
+    name = program.name
+    report, log = out / "reports" / f"{name}.json", out / "logs" / f"{name}.txt"
     for path in (report, log):
         path.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "warpline", "profile", "--json", str(report), "--timeout", str(timeout)]
-    command += ["--run-dir", str(out / "runs" / script.stem)]
+    command += ["--run-dir", str(out / "runs" / name)]
     command += ["--python", python] if python else []
     paths = [str(SERVER), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **lane.environment()}
     begin, failure = time.monotonic(), None
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            lane.command([*command, str(script)]),
+            lane.command([*command, str(program.script)]),
+            cwd=program.cwd,
             stdout=stream,
             stderr=stream,
             env=environment,
@@ -149,7 +198,7 @@ def profile(
             failure = f"no report after {timeout + GRACE_S:.0f} s"
         finally:
             RUNNING.discard(process)
-    result: dict[str, Any] = {"script": script.name, "seconds": round(time.monotonic() - begin, 1)}
+    result: dict[str, Any] = {"script": program.key, "seconds": round(time.monotonic() - begin, 1)}
     try:
         read = json.loads(report.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -163,23 +212,22 @@ def profile(
     return {**result, "failure": failure, **kept, "findings": findings}
 
 
-def score(script: Path, result: dict[str, Any]) -> dict[str, Any]:
+def score(program: Program, result: dict[str, Any]) -> dict[str, Any]:
     """One row of the table: what was planted, whether it was found, and what else was said."""
-    truth = truth_of(script)
+    truth = truth_of(program)
     right = [finding for finding in result["findings"] if finding["rule"] in truth.rules]
-    here = [finding for finding in right if Path(finding["file"]).name == script.name]
     others = [finding for finding in result["findings"] if finding["rule"] not in truth.rules]
-    near = [
-        finding
-        for finding in others
-        if finding["line"] in truth.lines and Path(finding["file"]).name == script.name
-    ]
+    near = [finding for finding in others if truth.at_line(finding)]
+    lines = dict[str, list[str]]()
+    for file, line in truth.marked:
+        lines.setdefault(file.removeprefix(f"{program.name}/"), []).append(str(line))
+    own = lines.pop("main.py" if program.cwd else program.key, [])
     return {
-        "name": script.stem,
+        "name": program.name,
         "rules": sorted(truth.rules),
-        "lines": truth.marked,
+        "lines": [*own, *(f"{file}:{','.join(some)}" for file, some in lines.items())],
         "without_rule": truth.without_rule,
-        "at_line": any(finding["line"] in truth.lines for finding in here),
+        "at_line": any(truth.at_line(finding) for finding in right),
         "as_rule": bool(right),
         "others": [describe(finding) for finding in others],
         "others_at_line": [describe(finding) for finding in near],
@@ -201,7 +249,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     cells = [head]
     for row in rows:
         planted = "|".join(row["rules"]) or "no flaw"
-        lines = ",".join(map(str, row["lines"]))
+        lines = ",".join(row["lines"])
         if row["failure"]:
             answers = ("failed", row["failure"][:60])
         elif not row["rules"]:
@@ -247,35 +295,35 @@ def totals(rows: list[dict[str, Any]]) -> str:
 Results = dict[str, dict[str, Any]]
 
 
-def run_all(scripts: list[Path], results: Results, arguments: argparse.Namespace) -> None:
-    """Profile the scripts and add what came out to the results, by file name."""
+def run_all(chosen: list[Program], results: Results, arguments: argparse.Namespace) -> None:
+    """Profile the programs and add what came out to the results, by key."""
     free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
     places = lanes(arguments.gpus, arguments.jobs)
     for place in places:
         free.put(place)
     last_start = time.monotonic() + arguments.seconds - arguments.timeout
 
-    def run(script: Path) -> dict[str, Any] | None:
+    def run(program: Program) -> dict[str, Any] | None:
         if time.monotonic() > last_start:
             return None
         lane = free.get()
         try:
-            return profile(script, arguments.out, arguments.timeout, arguments.python, lane)
+            return profile(program, arguments.out, arguments.timeout, arguments.python, lane)
         finally:
             free.put(lane)
 
     with concurrent.futures.ThreadPoolExecutor(len(places)) as pool:
-        waiting = {pool.submit(run, script): script for script in scripts}
+        waiting = {pool.submit(run, program): program for program in chosen}
         try:
             for count, done in enumerate(concurrent.futures.as_completed(waiting), 1):
-                script, result = waiting[done], done.result()
+                program, result = waiting[done], done.result()
                 if result is None:
-                    print(f"{count}/{len(scripts)} {script.stem}: not started", file=sys.stderr, flush=True)
+                    print(f"{count}/{len(chosen)} {program.name}: not started", file=sys.stderr, flush=True)
                     continue
-                results[script.name] = result
-                row = score(script, result)
+                results[program.key] = result
+                row = score(program, result)
                 answer = row["failure"] or ("no flaw" if not row["rules"] else f"at line: {row['at_line']}")
-                print(f"{count}/{len(scripts)} {script.stem}: {answer}", file=sys.stderr, flush=True)
+                print(f"{count}/{len(chosen)} {program.name}: {answer}", file=sys.stderr, flush=True)
                 write(arguments.out / "results.json", results)
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -312,12 +360,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="for all scripts together")
     parser.add_argument("--seed", type=int, help="of a random order; else by name")
     arguments = parser.parse_args()
-    scripts = [script.resolve() for script in sorted(arguments.round.glob("*.py"))]
-    chosen = [
-        script for script in scripts if any(fnmatch.fnmatch(script.stem, name) for name in arguments.only)
-    ]
+    every = programs(arguments.round)
+    chosen = [one for one in every if any(fnmatch.fnmatch(one.name, name) for name in arguments.only)]
     if not chosen:
-        parser.error(f"no script in {arguments.round} has such a name")
+        parser.error(f"no program in {arguments.round} has such a name")
     if arguments.seed is not None:
         random.Random(arguments.seed).shuffle(chosen)
     arguments.out = arguments.out.resolve()
@@ -325,7 +371,7 @@ def main() -> int:
     results = read(arguments.out / "results.json")
     if not arguments.rescore:
         run_all(chosen, results, arguments)
-    rows = [score(script, results[script.name]) for script in scripts if script.name in results]
+    rows = [score(one, results[one.key]) for one in every if one.key in results]
     print(table(rows))
     print()
     print(totals(rows))

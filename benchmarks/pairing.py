@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from betting import read as read_bets  # beside this file
-from first_contact import Truth, truth_of
+from first_contact import Truth, programs, truth_of
 from first_contact import read as read_results
 
 #: Twins made as many turns where the counts differ by so many at most.
@@ -106,12 +106,12 @@ class Promise:
     findings: int = 1
 
 
-def promise_of(truth: Truth, result: dict[str, Any], name: str) -> Promise | str:
+def promise_of(truth: Truth, result: dict[str, Any]) -> Promise | str:
     """What the findings of the planted flaw promise together, or why they promise nothing."""
     if result.get("failure"):
         return "profile failed"
     right = [one for one in result["findings"] if one["rule"] in truth.rules]
-    here = [one for one in right if one["line"] in truth.lines and Path(one["file"]).name == name]
+    here = [one for one in right if truth.at_line(one)]
     said = [one for one in here or right if (one.get("predicted") or {}).get("speedup")]
     if not said:
         return "found, no promise" if right else "not found"
@@ -138,17 +138,17 @@ def show(options: argparse.Namespace) -> None:
     real: list[tuple[list[str], Promise | str, Gain]] = []
     none: list[tuple[list[str], Promise | str, Gain]] = []
     untimed: list[str] = []
-    for script in sorted(options.round.glob("*.py")):
-        truth = truth_of(script)
-        if not (options.round / "fixed" / script.name).exists():
+    for program in programs(options.round):
+        truth = truth_of(program)
+        if not (options.round / "fixed" / program.key).exists():
             continue
-        gain = gain_of(pairs.get(script.stem, {}).get("runs", []))
+        gain = gain_of(pairs.get(program.name, {}).get("runs", []))
         if isinstance(gain, str):
-            untimed.append(f"{script.stem} ({gain})")
+            untimed.append(f"{program.name} ({gain})")
             continue
-        result = results.get(script.name)
-        promise = promise_of(truth, result, script.name) if result else "not profiled"
-        row = (cells(script.stem, truth, promise, gain), promise, gain)
+        result = results.get(program.key)
+        promise = promise_of(truth, result) if result else "not profiled"
+        row = (cells(program.name, truth, promise, gain), promise, gain)
         (real if gain.speedup >= options.least else none).append(row)
     if real:
         print(f"Flaws that cost at least {100 * (1 - 1 / options.least):.0f} % of the step:\n")
@@ -210,7 +210,7 @@ def show_edits(options: argparse.Namespace) -> None:
     rows: list[tuple[list[str], Promise | str, Gain]] = []
     untimed, count = [], dict[str, int]()
     for bet in read_bets(options.bets):
-        name = Path(bet.script).stem
+        name = bet.name
         at = count[name] = count.get(name, -1) + 1
         gain = gain_of(pairs.get(name, {}).get("runs", []), edit(at))
         if isinstance(gain, str):

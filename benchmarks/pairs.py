@@ -49,6 +49,7 @@ from typing import Any
 
 from bets import now, over, say
 from betting import read as read_bets  # beside this file
+from first_contact import programs
 from pairing import Pairs, edit, read, show, show_edits, write
 
 CLOCK = Path(__file__).resolve().parent / "bets/beats.py"
@@ -114,27 +115,30 @@ class Timing:
         self.ends = time.monotonic() + options.seconds
         self.pairs: Pairs = read(options.out)
         self.lock = threading.Lock()
+        self.programs = {one.name: one for one in programs(options.round)}
         self.texts = self.variants()
         self.todo = self.planned()
         self.running: set[subprocess.Popen[bytes]] = set()
 
     def variants(self) -> dict[str, dict[str, dict[str, str]]]:
-        """Name -> which -> the texts that are other than in ROUND, by their path in it."""
+        """Name -> which -> the texts that are other than in its folder, by their path in there."""
         found: dict[str, dict[str, dict[str, str]]] = {}
-        if not self.options.no_twins:
-            for script in sorted(self.options.round.glob("fixed/*.py")):
-                found[script.stem] = {"fixed": {script.name: script.read_text(encoding="utf-8")}}
+        fixed = self.options.round / "fixed"
+        for one in programs(fixed) if fixed.exists() and not self.options.no_twins else []:
+            texts = {Path(path): (fixed / path).read_text(encoding="utf-8") for path in one.sources}
+            own = {str(path.relative_to(one.name) if one.cwd else path): text for path, text in texts.items()}
+            found[one.name] = {"fixed": own}
         for bet in read_bets(self.options.bets) if self.options.bets is not None else []:
-            mine = found.setdefault(Path(bet.script).stem, {})
+            mine = found.setdefault(bet.name, {})
             which = edit(sum(which != "fixed" for which in mine))
             mine[which] = bet.texts
             if bet.fix.startswith("Compile"):
-                self.compiling.add((Path(bet.script).stem, which))
+                self.compiling.add((bet.name, which))
         return {
             name: {"plain": {}, **found[name]}
             for wanted in self.options.only
             for name in found
-            if fnmatch.fnmatch(name, wanted) and (self.options.round / f"{name}.py").exists()
+            if fnmatch.fnmatch(name, wanted) and name in self.programs
         }
 
     def planned(self) -> deque[list[tuple[str, int, str]]]:
@@ -149,13 +153,14 @@ class Timing:
 
     def copy(self, name: str, which: str) -> Path:
         """The script in a copy of its folder, with the texts that are changed."""
+        script = self.programs[name].script
         to = self.folder / f"{name}-{which.replace(' ', '-')}"
         if not to.exists():
             ignored = shutil.ignore_patterns("fixed", ".warpline", "__pycache__")
-            shutil.copytree(self.options.round, to, ignore=ignored)
+            shutil.copytree(script.parent, to, ignore=ignored)
             for path, text in self.texts[name][which].items():
                 (to / path).write_text(text, encoding="utf-8")
-        return to / f"{name}.py"
+        return to / script.name
 
     def reached(self, name: str) -> bool:
         """The script as it was and another variant of it ran, and said how long their turns took."""
