@@ -71,6 +71,62 @@ with torch.no_grad():
         "forward",
         (6, 1),
     ),
+    "inference with a model that is made again in each step": (
+        MODEL
+        + """\
+class Scored(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.head = net, nn.Linear(4, 1)
+    def forward(self, x):
+        return self.head(self.net(x))
+def scored():
+    class Local(Scored):
+        pass
+    return Local()
+with torch.no_grad():
+    while True:
+        x = torch.randn(4, 16)
+        scored()(x).sum()
+        scored()(-x).sum()
+        nn.Linear(16, 1)(x).sum()
+""",
+        "forward",
+        (16, 1),
+    ),
+    "inference with models that only a collection frees": (
+        MODEL
+        + """\
+class Traced(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = net
+        self.register_forward_hook(self.note)
+    def note(self, *call):
+        pass
+    def forward(self, x):
+        return self.net(x)
+with torch.no_grad():
+    while True:
+        Traced()(torch.randn(4, 16)).sum()
+""",
+        "forward",
+        (15, 1),
+    ),
+    "inference with the latest of many models": (
+        MODEL
+        + """\
+made = 0
+with torch.no_grad():
+    while True:
+        made += 1
+        if made % 70 == 0:
+            net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+        net(torch.randn(4, 16)).sum()
+""",
+        "forward",
+        (10, 1),
+    ),
     "a policy that acts 700 times before each update": (
         START
         + """\

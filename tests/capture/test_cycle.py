@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle
+from warpline.capture.runner.steps.beat import Cycle
+from warpline.capture.runner.steps.numbers import FORGOTTEN, Numbers
 
 
 def anchors(signals: str) -> list[str]:
@@ -41,3 +42,30 @@ def test_more_optimizers_than_are_remembered_step_in_turn() -> None:
         cycle.heard(key)
         found.append(cycle.anchor == key)
     assert found.count(True) == 2
+
+
+class Model:
+    def __init__(self) -> None:
+        self.itself = self  # only a collection frees it
+
+
+def test_an_object_made_anew_in_each_step_has_one_number() -> None:
+    numbers, kept = Numbers(), set()
+    for _ in range(9):
+        kept.add(numbers.of(type("Local", (), {})()))  # even its class is made anew
+    assert len(kept) == 1 and numbers.left
+
+
+def test_so_have_those_that_are_not_freed_at_once() -> None:
+    numbers, heard = Numbers(), []
+    models = [Model() for _ in range(3 * FORGOTTEN)]
+    for model in models:
+        heard += [numbers.of(model), numbers.of(model)]  # twice in a step
+    assert len(set(heard[2 * FORGOTTEN :])) == 1 and numbers.left
+
+
+def test_layers_that_are_called_in_turn_have_their_own() -> None:
+    numbers, layers = Numbers(), [Model() for _ in range(3 * FORGOTTEN)]
+    for _ in range(2):
+        heard = [numbers.of(layer) for layer in layers]
+    assert len(set(heard)) == len(layers)

@@ -12,9 +12,10 @@ import pytest
 from tests.capture.launching import PYTHONS, Captured, request, write
 from tests.conftest import shortened
 from warpline import attribution, trace
-from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle, Steps
+from warpline.capture.runner.steps.beat import Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
 from warpline.capture.runner.steps.forwards import Forwards
+from warpline.capture.runner.steps.numbers import FORGOTTEN
 
 NO_CUDA = SimpleNamespace(is_initialized=lambda: False)
 NO_PASS = SimpleNamespace(_current_graph_task_id=lambda: -1)
@@ -250,4 +251,4 @@ def test_what_checkpointing_computes_again_is_no_forward(reentrant: bool) -> Non
         checkpoint(second, first(torch.ones(2, 4)), use_reentrant=reentrant).sum().backward()
     finally:
         forwards.remove()
-    assert heard == [id(first), id(second)]
+    assert heard == [forwards.numbers.of(first), forwards.numbers.of(second)]

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .forwards import CompiledForwards, Forwards
+from .numbers import FORGOTTEN
 from .sources import (
     RANK,
     Backwards,
@@ -34,8 +35,8 @@ PATIENCE_S = 30.0
 PATIENCE_BEFORE_BACKWARD_S = 10.0
 #: The same while the model is being evaluated: a script with an optimizer is going to train.
 PATIENCE_EVALUATED_S = 60.0
-FORGOTTEN = 64  # a key that is not among so many signals is dropped from the cycle
-#: The same where keys come back after that: so many optimizers may step in turn (each weight has one).
+#: A key that is not among FORGOTTEN signals is dropped from the cycle. The same where keys come back after
+#: that: so many optimizers may step in turn (each weight has one).
 #: Chosen: more than large models have tensors.
 LATEST_FORGOTTEN = 4096
 
@@ -125,11 +126,14 @@ class Steps:
 
     def compiling(self) -> None:
         """The script compiles a model: replace the global forward hook, which would be compiled in."""
-        for source in [source for source in self.installed if isinstance(source, Forwards)]:
-            self._remove(source)
-            compiled = CompiledForwards()
-            compiled.install(self.torch, self.heard)
-            self.installed.append(compiled)
+        for at, source in enumerate(self.sources):
+            if not isinstance(source, Forwards):
+                continue
+            self.sources[at] = compiled = CompiledForwards(source.numbers)
+            if source in self.installed:
+                self._remove(source)
+                compiled.install(self.torch, self.heard)
+                self.installed.append(compiled)
 
     def quiet(self) -> None:
         """Reduce the sources before timing: the beat calls only ``tick``, the others are removed. Backward

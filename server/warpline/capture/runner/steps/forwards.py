@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .numbers import Numbers
 from .sources import Heard, Patched
 
 if TYPE_CHECKING:
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
     from .beat import Steps
 
 
-class Forwards:
-    """Signals before each forward of an outermost module; ``key`` is the module's id."""
+class Forwards(Patched):
+    """Signals before each forward of an outermost module; ``key`` is the module's number."""
 
     kind = "forward"
 
     def __init__(self) -> None:
-        self.modules: dict[int, weakref.ref[Any]] = {}  # id -> weak reference
+        super().__init__()
+        self.numbers = Numbers()
+        self.handle: Any = None
+        self.followed: Any = None  # a weak reference to the module with the hook
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
         """Hear the outermost module's forward. Modules called inside another's forward are not steps, nor is
@@ -33,36 +37,62 @@ class Forwards:
         inner = Module._call_impl.__code__
 
         def hook(module: Any, arguments: Any) -> None:
-            frame: FrameType | None = sys._getframe(1)
-            calls = 0
-            while frame is not None:
-                if frame.f_code is inner:
-                    calls += 1
-                    if calls > 1:
-                        return
-                frame = frame.f_back
-            if torch._C._current_graph_task_id() != -1:
-                return
-            self.modules[id(module)] = weakref.ref(module)
-            heard("forward", id(module))
+            if _calls(sys._getframe(1), inner) == 1 and torch._C._current_graph_task_id() == -1:
+                heard("forward", self.numbers.of(module))
 
         self.handle = register_module_forward_pre_hook(hook)
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
-        """Hook only the chosen module: a global hook would slow the calls of all modules."""
+        """Hook only the chosen module: a global hook would slow the calls of all modules. Where others take
+        its place, all calls are heard, but by less than a hook."""
         thread = threading.get_ident()
+        module = self.numbers.holder(anchor)
+        if module is None or self.numbers.left:
+            self._hear_all(thread, anchor, steps)
+            return
 
         def hook(module: Any, arguments: Any) -> None:
             if threading.get_ident() == thread:
                 steps.tick()
 
-        module = self.modules[anchor]() if anchor is not None else None
-        if module is not None:
-            self.handle = module.register_forward_pre_hook(hook)
+        self.handle = module.register_forward_pre_hook(hook)
+        self.followed = weakref.ref(module, lambda gone: self._hear_all(thread, anchor, steps))
+
+    def _hear_all(self, thread: int, anchor: int | None, steps: Steps) -> None:
+        from torch.nn.modules.module import Module
+
+        inner, numbers = Module._call_impl.__code__, self.numbers
+
+        def make(original: Function) -> Function:
+            def __call__(module: Any, *arguments: Any, **named: Any) -> Any:
+                if threading.get_ident() == thread:
+                    number = numbers.known(module)
+                    if number is None and not _calls(sys._getframe(1), inner):
+                        number = numbers.of(module)
+                    if number is not None and number == anchor:
+                        steps.tick()
+                return original(module, *arguments, **named)
+
+            return __call__
+
+        self.patches.replace(Module, "__call__", make)
 
     def remove(self) -> None:
         """Remove the hook."""
-        self.handle.remove()
+        super().remove()
+        self.followed = None
+        if self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+
+
+def _calls(frame: FrameType | None, inner: CodeType) -> int:
+    """How many modules are being called at ``frame``; at most two are counted."""
+    calls = 0
+    while frame is not None and calls < 2:
+        calls += frame.f_code is inner
+        frame = frame.f_back
+    return calls
 
 
 class CompiledForwards(Patched):
@@ -70,13 +100,17 @@ class CompiledForwards(Patched):
 
     kind = "forward"
 
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__()
+        self.numbers = numbers
+
     def install(self, torch: ModuleType, heard: Heard) -> None:
         """Hear each call of a compiled module."""
-        self._listen(lambda module: heard("forward", id(module)))
+        self._listen(lambda module: heard("forward", self.numbers.of(module)))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         """A step begins with the call of the module that was chosen."""
-        self._listen(lambda module: steps.tick() if id(module) == anchor else None)
+        self._listen(lambda module: steps.tick() if self.numbers.of(module) == anchor else None)
 
     def _listen(self, before: Callable[[Any], None]) -> None:
         from torch._dynamo.eval_frame import OptimizedModule

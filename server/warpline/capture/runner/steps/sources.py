@@ -7,15 +7,13 @@ else, since it runs while steps are timed. ``RANK`` orders the sources: explicit
 
 from __future__ import annotations
 
-import itertools
 import sys
-import weakref
 from collections.abc import Callable
-from heapq import heappop, heappush
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..patches import Patches
+from .numbers import Numbers
 from .signals import nothing
 
 if TYPE_CHECKING:
@@ -70,8 +68,7 @@ def _after_step(optimizer: Any, arguments: Any, named: Any) -> None:
 
 
 class Optimizers(Patched):
-    """Signals after each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's number. One
-    that is gone leaves it to the next of its class: a script may make an optimizer for each task.
+    """Signals after each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's number.
 
     The hook stays registered: who listens changes while torch iterates over the hooks, which fails if their
     number changes and the script has a hook too.
@@ -87,17 +84,7 @@ class Optimizers(Patched):
         super().__init__()
         self.observers = observers
         self.last: int | None = None
-        self.numbers = itertools.count()
-        self.known: dict[int, tuple[Callable[[], Any], int]] = {}  # by id: a weak reference, and the number
-        self.free: dict[type, list[int]] = {}  # heaps of the numbers of those that are gone, by class
-
-    def _key(self, optimizer: Any) -> int:
-        reference, key = self.known.get(id(optimizer), (unheard, 0))
-        if reference() is not optimizer:
-            free = self.free.setdefault(type(optimizer), [])
-            key = heappop(free) if free else next(self.numbers)
-            self.known[id(optimizer)] = weakref.ref(optimizer, lambda gone: heappush(free, key)), key
-        return key
+        self.numbers = Numbers()
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
         """Hear the end of each ``optimizer.step()``, also of optimizers without torch's hooks."""
@@ -106,7 +93,7 @@ class Optimizers(Patched):
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = id(optimizer)
             stepped(optimizer, sys._getframe(2))
-            heard("optimizer", self._key(optimizer))
+            heard("optimizer", self.numbers.of(optimizer))
 
         self._listen(torch, hook, lambda key: heard("optimizer", key))
 
@@ -116,7 +103,7 @@ class Optimizers(Patched):
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = id(optimizer)
-            key = self._key(optimizer)
+            key = self.numbers.of(optimizer)
             if key == anchor:
                 steps.tick()
             elif key not in known:
@@ -138,7 +125,7 @@ class Optimizers(Patched):
                 self.last = None
                 result = original(scaler, optimizer, *arguments, **named)
                 if self.last != id(optimizer):
-                    left_out(self._key(optimizer))
+                    left_out(self.numbers.of(optimizer))
                 return result
 
             return step
@@ -220,17 +207,22 @@ class Backwards:
 
 
 class Replays(Patched):
-    """Signals after each replay of a CUDA graph; used only if a graph contains an optimizer's step."""
+    """Signals after each replay of a CUDA graph; used only if a graph contains an optimizer's step.
+    ``key`` is the graph's number."""
 
     kind = "replay"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = Numbers()
+
     def install(self, torch: ModuleType, heard: Heard) -> None:
         """Hear each replay of a CUDA graph."""
-        self._listen(torch, lambda graph: heard("replay", id(graph)))
+        self._listen(torch, lambda graph: heard("replay", self.numbers.of(graph)))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         """A step begins with the chosen graph's replay."""
-        self._listen(torch, lambda graph: steps.tick() if id(graph) == anchor else None)
+        self._listen(torch, lambda graph: steps.tick() if self.numbers.of(graph) == anchor else None)
 
     def _listen(self, torch: ModuleType, after: Function) -> None:
         def make(original: Function) -> Function:
