@@ -49,10 +49,10 @@ class Model:
         self.itself = self  # only a collection frees it
 
 
-def test_an_object_made_anew_in_each_step_has_one_number() -> None:
+def test_an_object_made_again_in_each_step_has_one_number() -> None:
     numbers, kept = Numbers(), set()
     for _ in range(9):
-        kept.add(numbers.of(type("Local", (), {})()))  # even its class is made anew
+        kept.add(numbers.of(type("Local", (), {})()))  # even its class is made again
     assert len(kept) == 1 and numbers.left
 
 

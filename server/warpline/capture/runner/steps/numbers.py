@@ -20,15 +20,15 @@ class Numbers:
     """A number for each object. One that is gone leaves it to the next of its class, because a script may
     make an optimizer for each task, or a model in each step.
 
-    Some are gone only when garbage is collected. So if none of many of a class came again after another, those
-    that follow share one number.
+    Some are gone only when garbage is collected. So if none of many of a class came again after another,
+    those that follow share one number.
     """
 
     def __init__(self) -> None:
         self.left = False  # a number was left to another object
         self._new = itertools.count()
         self._known: dict[int, tuple[Callable[[], Any], int]] = {}  # by id: a weak reference, and the number
-        self._classes: dict[tuple[str, str], _Class] = {}  # by name: the class may be made anew, too
+        self._classes: dict[tuple[str, str], _Class] = {}  # by name: the class may be made again, too
 
     def of(self, one: Any) -> int:
         """The number of ``one``; a new one if it was never heard."""
