@@ -194,3 +194,59 @@ def test_of_breaks_in_a_row_all_are_edited_or_none(second: str, edited: int) -> 
     assert draft.line == 7
     changed = apply(example.text, draft.fixes[0].edits) if draft.fixes else example.text
     assert changed.count("if not torch.compiler.is_compiling():") == edited
+
+
+ON_CPU = """\
+#> device kind=cpu; steps step_ms=20
+import torch
+
+def said(stage, wave):
+    print(stage, wave.shape)
+    #^ cost step_ms={own}; event graph_break reason="call to builtin print"
+
+def leap(wave, rate):  #> cost step_ms=15 idle_ms=15
+    wave = wave + rate * wave.sin()
+    said("leapt", wave)  #> cost step_ms=0.1
+    return wave
+
+@torch.compile
+def advance(wave, rates):
+    for rate in rates:
+        wave = leap(wave, rate)
+        #^ cost step_ms=1; op Torch-Compiled_Region count={pieces}
+    return wave
+"""
+
+
+def on_cpu(pieces: int, own: float = 0.1, kernel: str = "0/0") -> list[Draft]:
+    """A function that is compiled for each turn of the loop that calls it, since another one breaks."""
+    example = read_example(ON_CPU.format(pieces=pieces, own=own))
+    calls = {8: "said", 14: "leap"}
+    lines = [
+        replace(
+            cost,
+            function={4: "said", 6: "leap", 8: "leap", 14: "advance"}[cost.line],
+            called=((FILE, calls[cost.line]),) if cost.line in calls else (),
+            ops=tuple(replace(op, name="Torch-Compiled Region: 0/0") for op in cost.ops),
+        )
+        for cost in example.profile.lines
+    ]
+    made = CompiledKernel("cpp_fused_add_mul_sin_0", ((FILE, 7, "leap"),), False, 0, kernel)
+    facts = replace(example.profile.facts, compiled_kernels=(made,))
+    profile = replace(example.profile, facts=facts, lines=tuple(lines))
+    return list(GraphBreak().find(Context(profile, texts(example))))
+
+
+def test_on_a_cpu_compiled_code_is_no_wait() -> None:
+    (draft,) = on_cpu(pieces=6)
+    assert "cuts compiled code into 6 pieces a step" in draft.message
+    assert "loops take 15.0 ms (75 %)" in draft.message and "wait" not in draft.message
+    assert draft.change is None and draft.saving_ms == pytest.approx(15 * 5 / 6), "at most"
+    assert draft.fixes
+
+
+@pytest.mark.parametrize("other", [{"pieces": 1}, {"pieces": 6, "kernel": "7/0"}])
+def test_on_a_cpu_one_piece_cannot_be_fused(other: dict[str, Any]) -> None:
+    assert not on_cpu(**other)
+    (draft,) = on_cpu(**other, own=2)
+    assert "the line takes 2.00 ms" in draft.message

@@ -55,7 +55,7 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
 def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> CompileEvent | None:
     """The graph break for which torch.compile compiled nothing of the function: it cannot go
     on after a break within a loop, for one."""
-    if _has_kernels(context, source, function):
+    if regions_of(context, source, function):
         return None
     return next(_events(context, source, function, "graph_break"), None)
 
@@ -75,20 +75,20 @@ def calls_from_compiled(context: Context, cost: LineCost) -> list[LineCost]:
         for call in callers(context, function):
             source = context.source(call.file)
             within = function_at(source, call.line)
-            if within is not None and _has_kernels(context, source, within):
+            if within is not None and regions_of(context, source, within):
                 found[call.place] = call
             if function_of(call) not in reached:
                 reached.append(function_of(call))
     return list(found.values())
 
 
-def _has_kernels(context: Context, source: Source, function: cst.FunctionDef) -> bool:
-    """Whether Inductor made a kernel of a line of the function."""
+def regions_of(context: Context, source: Source, function: cst.FunctionDef) -> frozenset[str]:
+    """The compiled code (torch's numbers) in which Inductor made kernels of lines of the function."""
     own = source.extent(function)
-    return any(
-        file == source.path and line in own
+    return frozenset(
+        kernel.region
         for kernel in context.profile.facts.compiled_kernels
-        for file, line, _ in kernel.lines
+        if any(file == source.path and line in own for file, line, _ in kernel.lines)
     )
 
 

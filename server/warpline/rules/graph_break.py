@@ -109,9 +109,16 @@ from warpline.model.change import CompiledCalls, Fuse, RemoveLaunches, Scale, To
 from warpline.model.profile import Crossing, LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, size
-from warpline.rulekit.compiled_reach import calls_from_compiled, calls_of, skipped_at
+from warpline.rulekit.compiled_reach import (
+    calls_from_compiled,
+    calls_of,
+    lines_in,
+    regions_of,
+    skipped_at,
+)
 from warpline.rulekit.compiling import compiled_lines
 from warpline.rulekit.fusible import chains, passes_ms
+from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.terms import function_at
 from warpline.syntax.source import Statement
@@ -122,6 +129,8 @@ _TRYING = re.compile(
     r"(Failed to handle graph break gracefully\.[^\n]*\n+)?"
     r"(Encountered graph break when attempting to trace [^\n]*\n+)?"
 )
+#: Pieces on both sides of a break.
+_BOTH = 2
 #: What to do where the value of a tensor is read in a function that is not compiled.
 _KEPT = (
     "let the value stay on the device: without the `float()` or `.item()`, arithmetic goes on with a tensor "
@@ -147,6 +156,11 @@ class GraphBreak(Rule):
                 continue
             own = context.cost(event.file, event.line)
             calls = calls_from_compiled(context, own) if own is not None else []
+            if not context.can("kernels"):
+                draft = _cut_up(context, event, calls) or _run(context, event, own)
+                if draft is not None:
+                    yield draft
+                continue
             spent, crossing = _lost_ms(context, event, calls), crossings.get(event.place)
             if crossing is not None and crossing.moved_ms > spent:
                 draft = _crossed(context, event, crossing, calls)
@@ -195,6 +209,56 @@ def _skipped(context: Context, event: CompileEvent) -> Draft | None:
             )
         ),
         fixes=[_KEPT if "Tensor.item()" in event.reason else partial(_fix, context, (event.place,))],
+    )
+
+
+def _cut_up(context: Context, event: CompileEvent, calls: list[LineCost]) -> Draft | None:
+    """Where the CPU runs what Inductor compiled: the pieces that the break makes of it. Their kernels leave
+    no events, so their time is at the ``def`` lines; one piece stays."""
+    spent, regions = 0.0, frozenset[str]()
+    for file, line in dict.fromkeys((event.place, *(call.place for call in calls))):
+        source = context.source(file)
+        function = function_at(source, line)
+        compiled = regions_of(context, source, function) if function is not None else frozenset()
+        if function is not None and not compiled <= regions:
+            regions |= compiled
+            body = lines_in(context, source, function)
+            spent += sum(cost.step_ms for cost in context.costs_of(source, function) if cost not in body)
+    ops = [op for cost in context.profile.lines for op in cost.ops if op.name.startswith(COMPILED)]
+    pieces = round(sum(op.count for op in ops if op.name.rpartition(" ")[2] in regions))
+    if pieces < _BOTH or not context.matters(spent):
+        return None
+    return context.draft(
+        event.place,
+        f"Graph break of torch.compile{_reason(event)}: it cuts compiled code into {{pieces}} pieces a "
+        "step, and what one makes for another goes through memory. Their own loops take {spent} ({share}); "
+        "those of one piece would be fused.",
+        {
+            **context.spent("loops of the compiled code", spent),
+            "pieces": count("pieces", pieces, "per step"),
+            "breaks": count("graph breaks reported", event.count, "breaks"),
+        },
+        cause=_cut_at(calls),
+        cost_ms=spent,
+        saving_ms=spent * (1 - 1 / pieces),
+        fixes=[partial(_fix, context, (event.place,))],
+    )
+
+
+def _run(context: Context, event: CompileEvent, own: LineCost | None) -> Draft | None:
+    """What the line of the break takes where the CPU is the device."""
+    if own is None or not context.matters(own.step_ms):
+        return None
+    return context.draft(
+        event.place,
+        f"Graph break of torch.compile{_reason(event)}: the line takes {{spent}} a step ({{share}}).",
+        {
+            **context.spent("the line", own.step_ms),
+            "breaks": count("graph breaks reported", event.count, "breaks"),
+        },
+        cost_ms=own.step_ms,
+        change=RemoveLaunches((event.place,)),
+        fixes=[partial(_fix, context, (event.place,))],
     )
 
 
