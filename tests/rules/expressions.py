@@ -95,6 +95,10 @@ OTHERS = [
     ("hand-written-attention", "torch.softmax((x @ x.mT if y is None else x @ x.mT + y) * 0.3, -1) @ x"),
     ("hand-written-activation", "torch.relu(x).clamp(max=10)"),
     ("hand-written-activation", "torch.relu(x) * (x < 1000)"),
+    # One call, beside what changes nothing.
+    ("hand-written-activation", "torch.sigmoid(x * 1.0)"),
+    ("hand-written-activation", "F.silu(x) / 1 + 0.0"),
+    ("hand-written-activation", "torch.relu(torch.relu(x))"),
     ("hand-written-activation", "x * torch.sigmoid(x.clamp(-50, 50))"),
     ("hand-written-activation", "torch.sigmoid(x).clamp(1e-6, 1 - 1e-6)"),
     ("hand-written-activation", "torch.log(torch.relu(x) + 1e-6)"),

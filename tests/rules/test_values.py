@@ -81,9 +81,8 @@ def test_what_would_change_values_is_refused_with_the_reason(snippet: Snippet) -
 
 @pytest.mark.parametrize(("rule", "formula"), OTHERS)
 def test_what_differs_beyond_the_samples_is_another_formula(rule: str, formula: str) -> None:
-    _, drafts = drafts_of(
-        rule, f"import math\nimport numpy as np\nimport torch\n\ndef compute(x, y):\n    return {formula}\n"
-    )
+    imports = "import math\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\n\n"
+    _, drafts = drafts_of(rule, f"{imports}def compute(x, y):\n    return {formula}\n")
     assert [draft.message for draft in drafts] == []
 
 

@@ -106,6 +106,21 @@ def act(x):
     return F.gelu(x)  #> cost device_ms=9
 ```
 
+A call, with numbers that change nothing:
+
+```python
+import torch
+
+def bounded(x):
+    return 1.0 * torch.tanh(x) + 0.0  #> cost device_ms=9
+
+def scaled(act, x, gain):
+    return act(x) * gain
+    #^ cost device_ms=9
+    #^ node aten.relu.default args=[%9] shape=[4096] function=scaled of=act(x)
+    #^ node aten.mul.Tensor args=[%0,1.0] shape=[4096] function=scaled of="act(x) * gain"
+```
+
 ## Fix safety
 
 Unsafe: the same function, rounded differently (about 1e-6 of the value in float32). Softplus becomes

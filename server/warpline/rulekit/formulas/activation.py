@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
-from warpline.rulekit.graph.activation import SAMPLES, named
+from warpline.rulekit.graph.activation import SAMPLES, is_named, named
 from warpline.rulekit.terms.term import Term
 
 
@@ -32,12 +32,19 @@ def _pointwise(term: Term) -> Activation | None:
         numbers = samples.of(term) if x is not term else None
         enough = numbers is not None and samples.shown and len(samples.operators) > operators
         found = named(numbers) if numbers is not None and enough else None
+        if found is not None and any(_is_call(one, found[0]) for one in samples.operators):
+            continue  # beside others that change nothing: ``tanh(x) * 1.0``
         if found is not None and (not samples.guarded or found[0] == "Log sigmoid"):
             kind, call, parameter = found
             name, _, rest = call.removesuffix(")").partition("(..., ")
             options = [rest] if rest else [f"{parameter:.10g}"] if parameter != 1 else []
             best, operators = Activation(kind, x, _full(name), tuple(options)), len(samples.operators)
     return best
+
+
+def _is_call(term: Term, kind: str) -> bool:
+    """Whether a term is one operator that is such a function of its argument."""
+    return len(term.args) == 1 and is_named(Samples({term.args[0]: SAMPLES}).of(term), kind)
 
 
 def _full(name: str) -> str:

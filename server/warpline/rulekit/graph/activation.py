@@ -73,10 +73,25 @@ def _at(graph: Graph, result: Node) -> Match | None:
             continue
         found = named(numbers)
         nodes = tuple(evaluation.nodes)
-        if found is not None and is_written_out(graph, nodes):
+        if found is not None and is_written_out(graph, nodes) and not _has_call(graph, nodes, found[0]):
             kind, call, _ = found
             best = Match(kind, call, nodes, result, "" if call else _NO_CALL)
     return best
+
+
+def _has_call(graph: Graph, nodes: Sequence[Node], kind: str) -> bool:
+    """Whether one of the operators is that function, beside others that change nothing: ``tanh(x) * 1.0``."""
+    return any(
+        is_named(Evaluation(graph, {node.inputs[0]: SAMPLES}).of(node.outputs[0]), kind)
+        for node in nodes
+        if len(node.inputs) == 1
+    )
+
+
+def is_named(numbers: Numbers | None, kind: str) -> bool:
+    """Whether a function of that kind gives ``numbers`` at the samples."""
+    found = named(numbers) if numbers is not None else None
+    return found is not None and found[0] == kind
 
 
 def named(numbers: Numbers) -> tuple[str, str, float] | None:
