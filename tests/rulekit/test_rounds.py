@@ -261,3 +261,42 @@ def test_as_many_rounds_as_the_dimension_has_entries(size: int) -> None:
     facts = replace(example.profile.facts, dataflow=flow)
     (one,) = rounds(Context(replace(example.profile, facts=facts), texts(example)))
     assert one.count == size
+
+
+TURNS = """\
+def spread(x, names):
+    found = {{}}
+    for row, name in zip(x, names):
+        #^ cost step_ms=0.1 calls={heads}; op aten::unbind count={calls} shapes=[[64,100]] cpu_ms=0.1
+        low, high = row.min() * 2, row.max() * 2
+        #^ cost step_ms=9 calls={turns}; op aten::mul count={products} cpu_ms=5
+        found[name] = high - low  #> cost step_ms=2 calls={turns}; op aten::sub count={turns} cpu_ms=2
+    return found
+"""
+
+
+@pytest.mark.parametrize(("calls", "turns"), [(1, 64), (1, 24), (3, 72)])
+def test_a_loop_that_ends_before_the_pieces_do(calls: int, turns: int) -> None:
+    """More operators of a kind in each round are not more rounds, and pieces that none takes are none."""
+    products = max(2 * turns, 32 * calls)
+    example = read_example(TURNS.format(calls=calls, heads=turns + calls, turns=turns, products=products))
+    (one,) = rounds(Context(example.profile, texts(example)))
+    assert one.count == turns
+
+
+@pytest.mark.parametrize("wanted", [24, 40])
+def test_a_comprehension_that_ends_before_the_pieces_do(wanted: int) -> None:
+    code = (
+        "def work(x, names):\n    return {name: (row * 2 + 1) * 3 for name, row in zip(names, x)}\n"
+        "    #^ cost step_ms=9 calls=1; op aten::unbind count=1 shapes=[[60,4]]\n"
+        f"    #^ op aten::mul count={2 * wanted}\n"
+    )
+    example = read_example(code)
+    path = str(Path(recording.__file__).parent / "entries.py")
+    scope: dict[str, Any] = {}
+    exec(compile(example.text, path, "exec"), scope)
+    flow = recorded(lambda: scope["work"](torch.randn(60, 4), range(wanted))).flow
+    flow = replace(flow, sites=tuple(replace(site, file=FILE) for site in flow.sites))
+    facts = replace(example.profile.facts, dataflow=flow)
+    (one,) = rounds(Context(replace(example.profile, facts=facts), texts(example)))
+    assert one.count == wanted

@@ -80,20 +80,31 @@ def rounds(context: Context) -> Iterator[Rounds]:
         taken = 0.0 if isinstance(loop, Statement) else taken
         seen.add(id(loop))
         costs = [one for one in context.costs_of(source, loop) if _around(source, one.line) is loop]
+        turned = _turned(source, loop, costs)
         given = [one for one in costs if _hands_over(source, loop, one.line)]
         called = dict.fromkeys(line for one in given for line in _called(context, one))
         if _takes_one_each(costs, recorded) and _keeps_names_only(loop):
             called |= dict.fromkeys(line for one in given for line in _modules(context, one))
         costs += [line for line in called if line not in costs]
         count, whole = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded), False
-        count = max(count, taken)
+        count = taken if taken >= LEAST_ROUNDS else count
         if count < LEAST_ROUNDS and windows(source, loop):
             count = max(recorded.get(one.place, {}).get(_FROM_ARRAY, 0) for one in costs)
         if count < LEAST_ROUNDS:
             count, whole = _again(context, costs)
         if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
+            count = min(count, turned) if turned >= LEAST_ROUNDS else count
             uneven = any(_UNEVEN in _often(one, recorded) for one in costs)
             yield Rounds(source, loop, costs, count, whole, uneven)
+
+
+def _turned(source: Source, loop: Loop, costs: list[LineCost]) -> float:
+    """How often the lines of a loop's body ran. It may end before the pieces do, or take them along with
+    fewer of something else. Not known of a comprehension, nor where turns without operators were not
+    recorded."""
+    head = source.line(loop)
+    own = (one.calls for one in costs if one.line != head)
+    return max(own, default=0.0) if isinstance(loop, Statement) else 0.0
 
 
 def _called(context: Context, cost: LineCost) -> list[LineCost]:
