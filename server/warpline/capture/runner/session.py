@@ -82,6 +82,7 @@ class Session:
         self._recorder: Recorder | None = None
         self.alone = Alone()
         self.step_ns = 0  # a typical step of the warm-up
+        self.burst = 1  # steps between two that wait for loader workers
         self.host_step_ns: int | None = None  # the host's time for such a step, device not included
         self.host_forward_ns: int | None = None  # and for its forward
         self.timed: tuple[int, ...] = ()

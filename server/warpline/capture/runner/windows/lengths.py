@@ -10,6 +10,9 @@ from ....wire.control import Windows
 WARMUP_LEAST = 3
 WARMUP_MOST = 40
 WARMUP_MOST_NS = 12_000_000_000
+#: Most steps while a queue of batches gets emptier. Twice the 24 of 12 workers last for so many where the
+#: loader takes twice as long as the rest of a step.
+EMPTYING_MOST = 100
 SETTLED = 1.15  # most that the median of the last three steps may exceed the fastest, as a ratio
 #: A host that launches kernels gets faster during some tenths of a second. In recorded runs with 3 warm-up
 #: steps, host-bound steps were up to 13 % slower at the start of the timing window than at its end.
@@ -18,18 +21,23 @@ WARMUP_DEVICE_NS = 500_000_000
 #: and the hosts of GPU machines were seen to change speed by 10 % from one half second to the next.
 WINDOW_NS, WINDOW_DEVICE_NS = 500_000_000, 2_000_000_000
 STEPS_A_SECOND = 800  # at most
+#: Longest time by which the timing window gets longer so that it has whole bursts of batches.
+BURST_NS = 3_000_000_000
 #: The timing window ends after this time, however few steps of the class to measure it has.
 TIMING_MOST_NS = 10_000_000_000
 USUAL = 2.0  # times the fastest step; a longer one did something else too, as the first steps do
 
 
-def settled(durations: Sequence[int], compiling: bool, least_ns: int = 0) -> bool:
+def settled(durations: Sequence[int], compiling: bool, least_ns: int = 0, *, emptying: bool = False) -> bool:
     """Whether step times are stable, or the warm-up has lasted long enough.
 
     ``durations``: of the warm-up steps so far, in ns. ``compiling``: something was compiled during the last
-    one. ``least_ns``: the least total time of usual steps.
+    one. ``least_ns``: the least total time of usual steps. ``emptying``: the last steps took batches that
+    had been made before, and these become fewer.
     """
     if len(durations) < WARMUP_LEAST:
+        return False
+    if emptying and len(durations) < EMPTYING_MOST and sum(durations) <= WARMUP_MOST_NS:
         return False
     if len(durations) >= WARMUP_MOST or (sum(durations) > WARMUP_MOST_NS and not compiling):
         return True
@@ -54,6 +62,12 @@ def more_timed_steps(done: int, elapsed_ns: int, window_ns: int = WINDOW_NS) -> 
     if elapsed_ns >= 0.6 * window_ns or done >= _most(window_ns):
         return 0
     return max(1, timed_steps(elapsed_ns // done, window_ns) - done)
+
+
+def whole_bursts(steps: int, burst: int, step_ns: int) -> int:
+    """``steps`` and as many more as make it a multiple of ``burst``, where that takes at most ``BURST_NS``:
+    workers that began together give their batches together, and a part of a burst has another mean."""
+    return -(-steps // burst) * burst if burst * step_ns <= BURST_NS else steps
 
 
 def _most(window_ns: int) -> int:

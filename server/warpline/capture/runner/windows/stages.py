@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ....wire.control import Purpose
 from ....wire.stages import RESTING, WAITING, WARMUP
 from ..device import kinds
+from ..waits.queues import Queues
 from . import lengths
 from .ownprofiler import MOST_STEPS, PATIENCE_STEPS
 
@@ -155,8 +156,11 @@ class Warmup(Stage):
         session.pipe.progress(WARMUP, done, wanted, "warm-up %s" % progress_text(done, wanted))
         compiled = session.observers.compiled_since_last()
         least_ns = lengths.WARMUP_DEVICE_NS if kinds.used(session.torch).accelerated else 0
-        if lengths.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
+        emptying = self.queues.emptying(list(session.observers.batches.iterators))
+        settled = lengths.settled(durations, compiled, least_ns, emptying=emptying)
+        if settled if wanted is None else done >= wanted:
             session.step_ns = middle(durations[-3:]) or 0
+            session.burst = self.queues.burst()
             latest = self.host_ns[1:][-LATEST:]  # the first step loads and compiles what all of them need
             session.host_step_ns = middle(host_ns for host_ns, _ in latest)
             session.host_forward_ns = middle(forward_ns for _, forward_ns in latest)
@@ -187,6 +191,7 @@ class Warmup(Stage):
     def begin_anew(self) -> None:
         """Forget the steps so far; their times were disturbed."""
         self.stamps = [time_ns()]
+        self.queues = Queues()
         #: Of each step: what the host took for it, and for its forward.
         self.host_ns: list[tuple[int, int | None]] = []
         self.session.synchronize()

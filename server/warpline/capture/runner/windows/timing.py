@@ -43,7 +43,9 @@ class Timing(Stage):
             self.fixed += windows.sampled
         has_device = kinds.used(session.torch).accelerated
         self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
-        wanted = self.fixed or lengths.timed_steps(session.step_ns, self.window_ns)
+        wanted = self.fixed or lengths.whole_bursts(
+            lengths.timed_steps(session.step_ns, self.window_ns), session.burst, session.step_ns
+        )
         session.pipe.progress(TIMING, 0, wanted, "timing %d steps" % wanted)
         session.steps.quiet()
         session.own_profiler.measuring = True
@@ -120,7 +122,8 @@ class Timing(Stage):
             more = lengths.more_timed_steps(len(own), sum(own), self.window_ns)
             elapsed_ns = self.stamps[-1] - self.stamps[0]
             if more and elapsed_ns < lengths.TIMING_MOST_NS and self.stamps[-1] < self.until:
-                return more
+                whole = lengths.whole_bursts(len(own) + more, session.burst, elapsed_ns // len(own))
+                return whole - len(own)
         durations = self._durations()
         session.timed = of_class(durations, self.classes, kind)
         session.classes.timed(durations, self.classes, kind)
