@@ -79,6 +79,7 @@ class Monitoring:
                 records = self.locations.records(ident)
                 records.add(time_ns())
                 records.add(lines[here.f_lineno or here.f_code.co_firstlineno])  # None as it begins
+        del innermost  # it may be this one, which would never be freed, nor those that called it
         frame: FrameType | None
         for frame in sys._current_frames().values():
             while frame is not None:

@@ -66,6 +66,7 @@ class Tracing:
                 self.enter_thread(frame)
             else:  # its trace function, if it has one, is WatchedThreads': that will call ours
                 self._enter_frames(ident, frame)
+        del frame  # it may be this one, which would never be freed, nor those that called it
 
     def _follow_pools(self) -> None:
         """Trace work submitted to a running pool, whose threads cannot be traced from outside."""

@@ -53,15 +53,15 @@ def of_this_thread() -> Layout:
 
 def _holds(layout: Layout) -> bool:
     """Whether the layout is right for other frames than those it was found with."""
-    frame = sys._getframe()
     frames = Frames(Memory(os.getpid()), asdict(layout))
     frames.stack()  # to find out which memory that takes
-    before = frame.f_lasti
+    # A frame that knows itself is not freed, nor are those that called it: it has no name.
+    before = sys._getframe().f_lasti
     frames.memory.look()
-    after = frame.f_lasti
+    after = sys._getframe().f_lasti
     stack = frames.stack() or ()
     instructions = dict(zip(stack[::2], stack[1::2]))
-    return before < instructions.get(id(frame.f_code), 0) - layout.first < after
+    return before < instructions.get(id(_holds.__code__), 0) - layout.first < after
 
 
 def _outer() -> Optional[Layout]:
@@ -81,7 +81,10 @@ def _inner() -> Optional[Layout]:
     while frame is not None and len(frames) < 3:
         frames.append(frame)
         frame = frame.f_back
-    return _Search(state(), frames).layout()
+    try:
+        return _Search(state(), frames).layout()
+    finally:
+        frames.clear()  # else this frame knows itself
 
 
 class _Search:
