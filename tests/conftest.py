@@ -10,6 +10,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,8 @@ def lean_torch() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([LEAN, *_python_path()]))
         patch.setenv("LEAN", SAMPLED)
+        if [int(part) for part in version("torch").split(".")[:2]] < [2, 13]:
+            patch.setenv("WHOLE_TORCH", "1")
         yield
 
 

@@ -15,6 +15,7 @@ import atexit
 import functools
 import gc
 import importlib
+import os
 import sys
 import threading
 from importlib.machinery import ModuleSpec, PathFinder
@@ -296,5 +297,6 @@ class Finder:
         pass
 
 
-sys.meta_path.insert(0, Finder())
+if not os.environ.get("WHOLE_TORCH"):  # set where torch is older than what this file knows
+    sys.meta_path.insert(0, Finder())
 atexit.register(gc.freeze)  # runs last: no collection looks at all objects of torch at the end

@@ -22,7 +22,8 @@ from ..texts import codes_in
 
 _MODULE = "torch._dynamo.eval_frame"
 _SETS = ("set_eval_frame", "_maybe_set_eval_frame")
-#: A variable of the closure. The one for code that is not to be compiled has none of this name.
+#: A variable of the closure. In the one for code that is not to be compiled it is None (torch 2.4), or there
+#: is none of this name.
 _COMPILES = "callback"
 
 
@@ -135,7 +136,9 @@ def _skip_ours(module: Any) -> None:
 
 def _compiles(frame: FrameType) -> bool:
     code = frame.f_code
-    return _COMPILES in code.co_freevars and frame.f_globals.get("__name__") == _MODULE
+    if _COMPILES not in code.co_freevars or frame.f_globals.get("__name__") != _MODULE:
+        return False
+    return frame.f_locals.get(_COMPILES) is not None
 
 
 def _callers(frame: FrameType | None) -> list[FrameType]:
