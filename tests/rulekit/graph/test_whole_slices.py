@@ -1,4 +1,4 @@
-"""Slices that take the whole of a tensor: which versions of torch make one for a ``:`` differs."""
+"""A slice of a whole tensor is no operator of the record: torch 2.4 makes one for each ``:`` of an index."""
 
 from __future__ import annotations
 

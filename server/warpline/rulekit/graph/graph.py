@@ -63,7 +63,6 @@ class Graph:
     A product of rows, as ``einsum("bd,bd->b", x, y)`` is one, or of whole tensors, is two nodes: the ``mul``
     and the ``sum`` that it could be written as. So is a logarithm to another base than e. A permutation that
     only moves dimensions of size 1 is a ``view``, and a number that is made a tensor a ``scalar_tensor``.
-    A slice of a whole tensor is none.
     """
 
     def __init__(self, flow: Dataflow) -> None:
@@ -101,8 +100,6 @@ class Graph:
 
     def _in_usual_form(self, node: Node) -> list[Node]:
         inputs = node.inputs
-        if node.name == "slice" and node.outputs == inputs:
-            return []  # torch 2.4 makes one for each `:`
         if node.name == "_to_copy" and not inputs and node.arguments:
             return [replace(node, name="scalar_tensor", named={})]  # vmap makes tensors of numbers
         if node.name == "_to_copy" and node.named.get("memory_format") and not node.named.get("device"):

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 _TORCH = torch.__path__[0]
 _FUNCTION = torch.autograd.function.__file__
 _PLAIN = (bool, int, float)
+_SLICE = "aten.slice.Tensor"
 #: Of a deeper recursion the innermost ones are recorded. Chosen, not fitted.
 MOST_FRAMES = 64
 #: In what a compiled function is given, tensors are looked for so deep, and in so many values: a trainer may
@@ -219,6 +220,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         schema = getattr(function, "_schema", None)
         in_place = bool(schema is not None and schema.is_mutable)
         outputs = tuple(self.values.made(one, in_place) for one in tensors[:MOST_IN_LIST])
+        if name == _SLICE and [TENSOR + str(one) for one in outputs] == given[:1]:
+            return  # the whole tensor: torch 2.4 slices it for each `:` of an index
         if in_place:
             read = tuple(_numbers_in(given))
             for output in outputs:
