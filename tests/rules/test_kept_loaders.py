@@ -109,3 +109,89 @@ def test_the_same_loader_is_made_once(parts: dict[str, str]) -> None:
 )
 def test_loaders_that_may_differ_are_made_again(parts: dict[str, str]) -> None:
     assert edited(parts) is None
+
+
+LOOP = """\
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __init__(self, name):
+        self.name = name
+
+    def __getitem__(self, row):
+        return row, self.name
+
+    {method}
+
+def fit(rows, size, plan):
+    for epoch in range(90):
+        {begin}
+        {made}
+        #^ site loader num_workers=2 persistent_workers=false batches_per_epoch=4 epochs_started=9 made=9
+        #^ also dataset_file=/example/train.py dataset_line=7; cost cpu_ms=0.1
+        {end}
+            train(batch)  #> cost cpu_ms=30 idle_ms=30 loader_ms=30 device_ms=20; use loader
+"""
+TURNS = {
+    "method": "def __len__(self):\n        return 9",
+    "begin": "",
+    "made": "feed = DataLoader(rows, size, num_workers=2, drop_last=True)",
+    "end": "for batch in feed:",
+}
+
+
+def taken_out(parts: dict[str, str]) -> str | None:
+    example = read_example(LOOP.format(**(TURNS | parts)))
+    (draft,) = LoaderWorkersRestart().find(Context(example.profile, texts(example)))
+    assert draft.line == next(
+        n for n, line in enumerate(example.text.splitlines(), 1) if "DataLoader(" in line
+    )
+    return apply(example.text, draft.fixes[0].edits) if draft.fixes else None
+
+
+@pytest.mark.parametrize(
+    ("parts", "made", "left"),
+    [
+        ({}, "    feed = DataLoader(rows, size, num_workers=2, drop_last=True, persistent_workers=True)", ""),
+        (
+            {"made": "feed = DataLoader(rows, size, persistent_workers=False, num_workers=2,)"},
+            "    feed = DataLoader(rows, size, num_workers=2, persistent_workers=True)",
+            "",
+        ),
+        (
+            {"made": "feed = iter(DataLoader(rows, size, num_workers=2))"},
+            "    loader = DataLoader(rows, size, num_workers=2, persistent_workers=True)",
+            "        feed = iter(loader)",
+        ),
+        (
+            {"made": "for batch in DataLoader(rows, size, num_workers=2):", "end": "    show(batch)"},
+            "    loader = DataLoader(rows, size, num_workers=2, persistent_workers=True)",
+            "        for batch in loader:",
+        ),
+    ],
+)
+def test_the_constructor_goes_before_the_loop(parts: dict[str, str], made: str, left: str) -> None:
+    text = taken_out(parts)
+    assert text is not None
+    lines = text.splitlines()
+    at = lines.index(made)
+    assert lines[at + 1] == "    for epoch in range(90):"
+    assert not left or left in lines[at + 2 :]
+    assert text.count("DataLoader(") == 1
+    compile(text, "train.py", "exec")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"begin": "size = 8 + epoch"},
+        {"begin": "rows = Rows(epoch)"},
+        {"made": "feed = DataLoader(Rows(epoch), size, num_workers=2)"},
+        {"made": "feed = DataLoader(rows, plan[epoch], num_workers=2)"},
+        {"made": "feed = DataLoader(rows, size, num_workers=2, **plan)"},
+        {"made": "feed = DataLoader(rows, plan.size, num_workers=2)", "begin": "plan.size = epoch"},
+        {"begin": "rows.turn(epoch)", "method": "def turn(self, to):\n        self.name = to"},
+    ],
+)
+def test_loaders_that_differ_from_epoch_to_epoch_are_made_in_each(parts: dict[str, str]) -> None:
+    assert taken_out(parts) is None

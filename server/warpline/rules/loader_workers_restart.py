@@ -134,6 +134,50 @@ for epoch in range(90):
         train(clips)
 ```
 
+## Example
+
+The loop itself makes it:
+
+```python
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+class Clips(Dataset):
+    def __init__(self, count):
+        self.gain = np.linspace(0.5, 2.0, count)
+
+    def __getitem__(self, row):
+        return clip(row) * self.gain[row]
+
+clips = Clips(4096)
+for epoch in range(90):
+    loader = DataLoader(clips, batch_size=64, shuffle=True, num_workers=4)
+    #^ found; site loader num_workers=4 persistent_workers=false batches_per_epoch=4
+    #^ also epochs_started=9 made=9 dataset_file=/example/train.py dataset_line=8
+    for rows in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
+        train(rows)  #> cost device_ms=20
+```
+
+## Use instead
+
+```python
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+class Clips(Dataset):
+    def __init__(self, count):
+        self.gain = np.linspace(0.5, 2.0, count)
+
+    def __getitem__(self, row):
+        return clip(row) * self.gain[row]
+
+clips = Clips(4096)
+loader = DataLoader(clips, batch_size=64, shuffle=True, num_workers=4, persistent_workers=True)
+for epoch in range(90):
+    for rows in loader:
+        train(rows)
+```
+
 ## Near misses
 
 Long epochs, and nothing is known of their beginning:
@@ -175,7 +219,8 @@ for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use lo
 Unsafe: workers keep their copy of the dataset and their random state between epochs. They do not see
 changes that the training process makes to the dataset between epochs. Nor do samples that are made once,
 where they are the same in each epoch (`loader-without-workers` says more). A new loader for each epoch is
-made once only where a function does nothing but return it, of arguments that stay the same.
+made once only where the loop makes it, or a function does nothing but return it, of arguments that stay the
+same.
 
 ## References
 
@@ -211,6 +256,8 @@ from warpline.syntax.edits import free_name
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
+_ONCE = "Make the loader once, and keep its workers (persistent_workers)"
+_NO_SPACE = cst.SimpleWhitespace("")
 _BY_HAND = "make the loader once, unless each epoch needs a different one"
 
 #: Epochs longer than this many batches hide the start among the other waits.
@@ -330,8 +377,10 @@ def before_epochs(context: Context, site: Site) -> Fix:
     Raises Refused where the loaders, or their dataset, may differ from epoch to epoch."""
     source, call = loader_call(context, site)
     function = _maker(source, call)
-    calls = [*context.calls(function.name.value)] if function is not None else []
-    if function is None or len(calls) != 1 or not _is_settled(context, source, function, call):
+    if function is None:
+        return _out_of_loop(context, site, source, call)
+    calls = [*context.calls(function.name.value)]
+    if len(calls) != 1 or not _is_settled(context, source, function, call):
         raise Refused(_BY_HAND)
     where, made = calls[0]
     loop = next((one for one in where.loops(made) if where.inside(made, one.body)), None)
@@ -341,8 +390,42 @@ def before_epochs(context: Context, site: Site) -> Fix:
     kept = free_name(where, "loader", "kept_loader", "same_loader")
     edits.insert_before(loop, f"{kept} = {where.code(made)}")
     edits.replace(made, kept)
-    title = "Make the loader once, and keep its workers (persistent_workers)"
-    return change_loader(context, site, title, others=[edits], persistent_workers="True")
+    return change_loader(context, site, _ONCE, others=[edits], persistent_workers="True")
+
+
+def _out_of_loop(context: Context, site: Site, source: Source, call: cst.Call) -> Fix:
+    """The constructor before the loop over the epochs that it stands in itself."""
+    loop = next((one for one in source.loops(call) if source.inside(call, one.body)), None)
+    if (
+        loop is None
+        or not _is_settled(context, source, source.scope(call), call)
+        or _is_given_anew(source, call, loop)
+        or _may_change(context, site)
+        or source.unpacked(call)
+    ):
+        raise Refused(_BY_HAND)
+    others = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != "persistent_workers"]
+    keeps = cst.Arg(cst.Name("True"), cst.Name("persistent_workers"), cst.AssignEqual(_NO_SPACE, _NO_SPACE))
+    args = [*others[:-1], *(one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in others[-1:]), keeps]
+    code = source.module.code_for_node(call.with_changes(args=args))
+    name, edits = _named(source, call), Edits(source)
+    statement = source.statement(call)
+    once = name is not None and len(source.bindings(name, source.scope(call))) == 1
+    if once and isinstance(statement, cst.SimpleStatementLine) and statement in loop.body.body:
+        edits.insert_before(loop, f"{name} = {code}")
+        edits.remove(statement)
+    else:
+        kept = free_name(source, "loader", "kept_loader", "same_loader")
+        edits.insert_before(loop, f"{kept} = {code}")
+        edits.replace(call, kept)
+    return edits.fix(_ONCE, "unsafe")
+
+
+def _named(source: Source, call: cst.Call) -> str | None:
+    """The name in ``name = DataLoader(…)``."""
+    above = source.parent(call)
+    target = above.targets[0].target if isinstance(above, cst.Assign) and len(above.targets) == 1 else None
+    return target.value if isinstance(target, cst.Name) else None
 
 
 def _maker(source: Source, call: cst.Call) -> cst.FunctionDef | None:
@@ -353,10 +436,11 @@ def _maker(source: Source, call: cst.Call) -> cst.FunctionDef | None:
     return function if len(source.block(call)) == 1 and source.statement(call) in function.body.body else None
 
 
-def _is_settled(context: Context, source: Source, function: cst.FunctionDef, call: cst.Call) -> bool:
-    """Whether the arguments of ``call`` are the same each time that ``function`` has the same: its own
-    parameters, what the file names once, and attributes that only an ``__init__`` gives."""
-    given = {one.name.value for one in source.nodes(cst.Param, within=function)}
+def _is_settled(context: Context, source: Source, scope: cst.CSTNode, call: cst.Call) -> bool:
+    """Whether the arguments of ``call`` are the same each time that the function ``scope`` has the same: its
+    own parameters, what the file names once, and attributes that only an ``__init__`` gives."""
+    params = source.nodes(cst.Param, within=scope) if isinstance(scope, cst.FunctionDef) else ()
+    given = {one.name.value for one in params}
     args = [arg.value for arg in call.args]
     names = [one for arg in args for one in source.nodes(cst.Name, within=arg) if source.is_value(one)]
     named = {one.value for one in names} - given
