@@ -161,6 +161,36 @@ def test_fields_and_a_generator() -> None:
     assert edited(other, divided="loss = loss / plan.parts") is None
 
 
+OBJECT = """\
+#> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}
+import torch
+import torch.nn.functional as F
+
+class Course:
+    def __init__(self, deeds, parts=4):
+        {given}
+
+    def train(self, batch):
+        for x, y in zip(batch[0].chunk(self.parts), batch[1].chunk(self.parts)):
+            loss = {loss}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "edits"),
+    [
+        ("self.parts = parts; self.deeds = deeds", True),
+        ("self.deeds, self.parts = deeds, parts", True),
+        ("self.parts, self.deeds = deeds, parts", False),
+        ("self.deeds, self.parts = deeds, parts; self.shown = [parts, deeds]", False),
+    ],
+)
+def test_defaults_of_a_constructor_that_names_several_at_once(given: str, edits: bool) -> None:
+    inner = "".join(f"    {line}\n" for line in TRAIN.splitlines()) + "\nCourse(deeds).train(batch)\n"
+    made = edited(OBJECT.replace("{given}", given), inner, divided="loss = loss / self.parts")
+    assert (made is not None and "parts=1" in made) is edits
+
+
 LOADER = """\
 #> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}; manifest argv='{argv}'
 import argparse

@@ -9,7 +9,7 @@ from dataclasses import replace
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Ends, Origin, option_names, origin, parameter_of
+from warpline.rulekit.origins import Ends, Origin, assignments, option_names, origin, parameter_of
 from warpline.syntax.source import Source, methods
 
 PRINTS = ("print", "info", "debug", "warning", "log")
@@ -154,10 +154,9 @@ class Reads:
 def _names(source: Source, node: cst.BaseExpression) -> list[str]:
     """What a number is called where this read passes it on: by an assignment, or as an argument."""
     above = source.parent(node)
-    if isinstance(above, cst.Assign):
-        return [last_word(source, one.target) for one in above.targets]
-    if isinstance(above, cst.AnnAssign):
-        return [last_word(source, above.target)]
+    if isinstance(above, (cst.Assign, cst.AnnAssign, cst.Element)):
+        given = assignments(source, source.statement(node))
+        return [last_word(source, target) for target, value in given if value is node]
     param = _param(source, node)
     return [param[0]] if param is not None else []
 
