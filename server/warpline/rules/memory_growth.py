@@ -224,6 +224,23 @@ print(torch.stack(list(recent)[-20:]).mean())
 
 ## Near misses
 
+A list of what one pass over the data gives, where memory has room for several:
+
+```python
+#> memory growth_bytes_per_step=2400000 peak_bytes=10000000000; device memory_bytes=80000000000
+def embed(model, loader):
+    vectors = []
+    for batch in loader:
+        states = model(batch)  #> cost calls=1 device_ms=20 kept_bytes=2400000
+        vectors.append(states)  #> cost calls=1
+    return torch.cat(vectors)
+
+
+loader = DataLoader(rows, batch_size=64)
+#^ site loader batch_size=64 batches_per_epoch=400 epochs_started=1
+embed(model, loader)
+```
+
 On a CPU, results that are read later:
 
 ```python
@@ -319,7 +336,10 @@ from warpline.rulekit.memory import free_bytes, growth_bytes, never_reused
 from warpline.rulekit.newest import newest_read
 from warpline.rulekit.saving import leaving
 from warpline.syntax.source import is_method
+from warpline.wire.sites import Loader, facts_of
 
+#: Passes over the data whose results fit into the free memory, where a list of one pass's is no problem.
+ROOMY = 4
 #: Percent of the step that work on all that is kept takes already where it is a warning.
 _MUCH = 10.0
 
@@ -374,6 +394,8 @@ class MemoryGrowth(Rule):
         if newest is not None and newest.place == place:
             text += f" Nothing reads more of `{newest.keeper}` than its newest entries."
             fixes = [newest.shortened]
+        if copied is None and _one_pass(context, place, growth):
+            return
         yield _growing(context, place, line, growth, text, fixes, times)
 
 
@@ -399,6 +421,30 @@ def _growing(
     return context.draft(
         place, text, evidence, cause=line.place, cost_ms=None, severity="warning", fixes=fixes
     )
+
+
+def _one_pass(context: Context, place: tuple[str, int], growth: float) -> bool:
+    """Whether the line at ``place`` collects what one pass over a loader gives, in a list that the same
+    function makes before, and memory has room for ``ROOMY`` such passes."""
+    source = context.source(place[0])
+    statement = source.statement_at(place[1])
+    loops = source.loops_from(statement) if statement is not None else []
+    loaders = [facts_of(Loader, site) for site in context.sites(Loader.KIND)]
+    batches = max((one.batches_per_epoch or 0 for one in loaders if one.epochs_started), default=0)
+    if statement is None or len(loops) != 1 or not 0 < ROOMY * batches * growth < free_bytes(context):
+        return False
+    function = source.enclosing(statement, cst.FunctionDef)
+    added = {
+        call.func.value.value
+        for call in source.nodes(cst.Call, within=statement)
+        if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Name)
+    }
+    made = {
+        one.value
+        for one in source.nodes(cst.Name, within=function)
+        if source.binds(one) and not source.inside(one, loops[0])
+    }
+    return function is not None and bool(added & made)
 
 
 def _whole(line: LineCost) -> str:
