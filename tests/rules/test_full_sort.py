@@ -247,6 +247,17 @@ def test_a_slice_of_more_than_there_is_still_works(tmp_path: Path) -> None:
     assert torch.equal(names["Near"](3).all(torch.tensor([[2.0, 1.0]]), 3), torch.tensor([[1, 0]]))
 
 
+def test_other_calls_of_the_line_may_have_fewer_entries(tmp_path: Path) -> None:
+    call = "(Near(3).near(table), Near(3).near(table[:, :5]), Near(3).near(table[:, :2]))"
+    text, after, _ = edited(tmp_path, "pass", call)
+    assert "return x.topk(min(self.k + 1, x.shape[-1]), largest=False).indices" in after
+    assert all(torch.equal(one, other) for one, other in zip(run(text), run(after), strict=True))
+    ranks = "(Near(3).near(table), Near(3).near(table[0]))"
+    assert edited(tmp_path, "pass", ranks)[1] == SCRIPT.format(
+        body="        pass", call=ranks, mode="no_grad"
+    )
+
+
 @pytest.mark.parametrize(
     ("body", "asked"),
     [

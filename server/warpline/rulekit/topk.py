@@ -43,7 +43,7 @@ def first_few(context: Context, graph: Graph, found: PartlyRead) -> Fix:
     place = graph.place(found.node)
     source = context.source(place[0] if place is not None else "")
     calls = [one for one in source.calls(place[1] if place else 0) if called_name(one) in _SORTS]
-    if len(calls) != 1 or graph.dtype(found.node.outputs[0]) == "bool":
+    if len(calls) != 1 or graph.dtype(found.node.inputs[0]) == "bool":
         raise Refused(by_hand)
     made = _Sort(source, calls[0], found, len(graph.shape(found.node.outputs[0])), by_hand)
     slices = made.slices(context)

@@ -184,13 +184,17 @@ def _change(context: Context, graph: Graph, cost: LineCost, sorts: list[PartlyRe
 
 def _all_of(graph: Graph, cost: LineCost, sorts: list[PartlyRead]) -> bool:
     """Whether ``sorts`` are all sorts of the line."""
-    ran = [node for node in graph.nodes if node.name in SORTS and graph.place(node) == cost.place]
-    return len(ran) == len(sorts)
+    return len(_ran(graph, cost)) == len(sorts)
+
+
+def _ran(graph: Graph, cost: LineCost) -> list[int]:
+    """What the sorts of the line are given."""
+    return [n.inputs[0] for n in graph.nodes if n.name in SORTS and graph.place(n) == cost.place]
 
 
 def _fix(context: Context, graph: Graph, cost: LineCost, sorts: list[PartlyRead]) -> Fix:
-    if len({(one.dim, one.largest) for one in sorts}) != 1 or not _all_of(graph, cost, sorts):
-        raise Refused(
-            "other calls of this line may read all entries: call `torch.topk` where only a few are read"
-        )
+    kinds = {(len(graph.shape(value)), graph.dtype(value)) for value in _ran(graph, cost)}
+    if len({(one.dim, one.largest) for one in sorts}) != 1 or len(kinds) != 1:
+        raise Refused("the line sorts in several ways: call `torch.topk` where only a few are read")
+    # Where another call reads most of fewer entries, the text says that it reads no more than these.
     return first_few(context, graph, sorts[0])

@@ -65,6 +65,12 @@ def rows_put_in_order() -> Any:
     return X.t()[X[0].argsort()][:5]
 
 
+def through_views_and_back() -> Any:
+    order = X.argsort(1)
+    rows = order.view(4, 64, 1).view(4, 64).expand(4, 64).detach().reshape(4, 1, 64).reshape(order.shape)
+    return rows[:, :5]
+
+
 def every_other() -> Any:
     return X.sort(1).values.reshape(4, 32, 2)[:, :, 0]
 
@@ -85,6 +91,12 @@ def median() -> Any:
 def both_ends() -> Any:
     values = X.sort(1).values
     return values[:, :3] + values[:, -3:]
+
+
+def back_and_all() -> Any:
+    order = X.argsort(1)
+    again = order.view(4, 64, 1).view(4, 64)
+    return order[:, :5].sum() + again.sum()
 
 
 def half() -> Any:
@@ -108,6 +120,7 @@ def nothing() -> Any:
         (nearest, (1, 64, 5, False)),
         (nearest_from_behind, (1, 64, 5, False)),
         (through_views, (1, 64, 5, False)),
+        (through_views_and_back, (1, 64, 5, False)),
         (first_piece, (1, 64, 6, True)),
         (best_of_all, (1, 64, 1, True)),
         (turned_round, (1, 64, 5, True)),
@@ -122,7 +135,18 @@ def test_few_entries_are_read(act: Callable[[], Any], found: tuple[int, int, int
 
 
 @pytest.mark.parametrize(
-    "act", [everything, median, both_ends, half, other_dimension, nothing, every_other, last_piece_too]
+    "act",
+    [
+        everything,
+        back_and_all,
+        median,
+        both_ends,
+        half,
+        other_dimension,
+        nothing,
+        every_other,
+        last_piece_too,
+    ],
 )
 def test_the_sort_is_needed(act: Callable[[], Any]) -> None:
     assert list(partly_read(recorded(act))) == []

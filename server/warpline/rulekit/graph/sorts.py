@@ -49,21 +49,25 @@ def partly_read(graph: Graph) -> Iterator[PartlyRead]:
             continue
         dim %= len(shape)
         size = shape[dim]
-        ends = [end for value in node.outputs for end in _read_of(graph, value, dim)]
+        ends = [end for value in node.outputs for end in _read_of(graph, value, dim, set())]
         read = max((count for _, count in ends), default=0)
         if 0 < read <= MOST_READ * size and len({at for at, _ in ends}) == 1:
             yield PartlyRead(node, dim, size, read, descending is (ends[0][0] == "start"))
 
 
-def _read_of(graph: Graph, value: int, dim: int) -> Iterator[tuple[str, int]]:
+def _read_of(graph: Graph, value: int, dim: int, seen: set[int]) -> Iterator[tuple[str, int]]:
     """The end at which each operator reads ``value`` or a view of it, and how many entries from there; all
-    where it is no slice along ``dim``."""
+    where it is no slice along ``dim``. ``seen``: values that were followed: a view back to the layout of
+    before is the same value."""
+    if value in seen:
+        return
+    seen.add(value)
     for reader in graph.consumers.get(value, ()):
         size = graph.shape(value)[dim]
         if (ordered := _ordered(graph, reader, value, dim)) is not None:
-            yield from _read_of(graph, reader.outputs[0], ordered)
+            yield from _read_of(graph, reader.outputs[0], ordered, seen)
         elif reader.name == "flip" and dim in dims_of(reader, len(graph.shape(value))):
-            for end, count in _read_of(graph, reader.outputs[0], dim):
+            for end, count in _read_of(graph, reader.outputs[0], dim, seen):
                 yield _OTHER[end], count
         elif reader.inputs != (value,) or not reader.outputs:
             yield "all", size
@@ -72,7 +76,7 @@ def _read_of(graph: Graph, value: int, dim: int) -> Iterator[tuple[str, int]]:
         elif reader.name in _ONE_PIECE:
             yield _end(reader, len(graph.shape(value)), dim, size)
         elif (kept := _kept(graph, reader, value, dim)) is not None:
-            yield from _read_of(graph, reader.outputs[0], kept)
+            yield from _read_of(graph, reader.outputs[0], kept, seen)
         else:
             yield "all", size
 
