@@ -297,6 +297,6 @@ class Finder:
         pass
 
 
-if not os.environ.get("WHOLE_TORCH"):  # set where torch is older than what this file knows
+if not os.environ.get("WHOLE_TORCH"):  # set where torch is older or newer than what this file knows
     sys.meta_path.insert(0, Finder())
 atexit.register(gc.freeze)  # runs last: no collection looks at all objects of torch at the end
