@@ -21,7 +21,7 @@ from warpline.measure.ledger import Ledger
 from warpline.measure.numbers import Numbers
 from warpline.measure.pairs import Pairs
 from warpline.measure.proposals import Proposal
-from warpline.measure.search import Search
+from warpline.measure.search import PROOF, Search
 from warpline.measure.timed import Processes, Timed
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
@@ -350,5 +350,15 @@ def test_slow_steps_leave_room_for_a_proof() -> None:
     """Of five fixes, as many as fit into a third of what is left are tried first."""
     several = [Pairs(Candidate((str(number),), "a fix")) for number in range(5)]
     for slices_s, count in ((0.0, 5), (14.0, 2)):
-        assert Budget(160.0, time.monotonic(), 4, slices_s).fitting(several, []) == count
+        assert Budget(160.0, time.monotonic(), PROOF, slices_s).fitting(several, []) == count
     assert Processes(140.0).slices_s == pytest.approx(14.0)
+
+
+def test_rounds_of_a_proof_that_warm_up_together_take_less_time() -> None:
+    """20 s until both processes are warm, and 15 s of slices: four rounds take 140 s one after the other."""
+    pairs = Pairs(Candidate(("fix",), "a fix"), seconds=15.0, plain_seconds=20.0, baseline_ms=[10.0])
+    for together, budget_s in ((1, 140.0), (2, 100.0), (4, 80.0)):
+        for spare_s, fits in ((36.0, True), (34.0, False)):
+            budget = Budget(budget_s + spare_s, time.monotonic(), PROOF, together=together)
+            budget.learn([pairs], 35.0)
+            assert budget.allows([pairs], []) == fits

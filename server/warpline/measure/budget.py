@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpline.measure.attempt import Attempt
-from warpline.measure.pairs import Pairs
+from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.timed import SIDE_BY_SIDE
 
 #: Assumed time of a process until its first slice, before one was timed.
@@ -16,19 +17,22 @@ GUESS_S = 5.0
 COMPILES_S = 40.0
 #: Trials, and a process that hangs in one, leave at least this share of the remaining time.
 TRIALS = 0.5
+#: Rounds for which a proof has time, also of a gain that two may prove.
+FEWEST = 3
 #: The first round takes at most this share of the budget, since the time of a process is still a guess.
 FIRST = 1 / 3
 
 
 @dataclass(slots=True)
 class Budget:
-    """A budget of ``seconds`` from ``began`` on. A proof takes ``rounds`` rounds; the slices of a pair take
-    about ``slices_s``."""
+    """A budget of ``seconds`` from ``began`` on. ``proof``: the limits of a proof. The slices of a pair take
+    about ``slices_s``, and ``together`` rounds of a proof warm up at the same time."""
 
     seconds: float
     began: float
-    rounds: int
+    proof: Limits
     slices_s: float = 0.0
+    together: int = 1
     start_s: float = 0.0  # time per round to start processes in parallel, in addition to their own time
     plain_s: float = 0.0
     usual_s: float = 0.0  # longest time of a changed process that neither failed nor compiled
@@ -71,17 +75,28 @@ class Budget:
             guess = GUESS_S + sum(self._guess_s(pairs) for pairs in several)
             return guess <= FIRST * self.left_s
         best = max(tried, key=lambda attempt: attempt.speedup, default=None)
-        proof = self._round_s([best.pairs] if best is not None else several[:1])
-        return self._round_s(several) + self.rounds * proof <= self.left_s
+        if best is None or best.speedup <= 1:
+            proof_s = self._proof_s(best.pairs if best is not None else several[0], self.proof.first)
+        else:
+            proof_s = self._proof_s(best.pairs, max(FEWEST, self.proof.for_gain(best.speedup).first))
+        return self._round_s(several) + proof_s <= self.left_s
 
     def allows_round(self, pairs: Pairs) -> bool:
         """Whether another round of these runs ends in time."""
         return self._round_s([pairs]) <= self.left_s
 
+    def _proof_s(self, pairs: Pairs, rounds: int) -> float:
+        own_s = self._own_s(pairs)
+        start_s = self._round_s([pairs]) - own_s
+        return math.ceil(rounds / self.together) * start_s + rounds * own_s
+
     def _round_s(self, several: Sequence[Pairs]) -> float:
-        own = sum(pairs.seconds or self._guess_s(pairs) for pairs in several)
+        own = sum(map(self._own_s, several))
         share = min(1.0, (len(several) + 1) / SIDE_BY_SIDE)  # small rounds share one start
         return self.start_s * share + self.plain_s + own
+
+    def _own_s(self, pairs: Pairs) -> float:
+        return pairs.seconds or self._guess_s(pairs)
 
     def _guess_s(self, pairs: Pairs) -> float:
         usual = self.usual_s or GUESS_S + self.slices_s

@@ -68,8 +68,10 @@ class Search:
     budget: Budget = field(init=False)
 
     def __post_init__(self) -> None:
-        slices_s = self.timer.slices_s if isinstance(self.timer, timed.Processes) else 0.0
-        self.budget = Budget(self.budget_s, self.began, PROOF.first, slices_s)
+        self.budget = Budget(self.budget_s, self.began, PROOF)
+        if isinstance(self.timer, timed.Processes):
+            self.budget.slices_s = self.timer.slices_s
+            self.budget.together = max(1, self.timer.warm_together // 2)  # plain and changed
 
     def run(self, proposals: Sequence[Proposal]) -> tuple[list[Outcome], Outcome | None]:
         """``(everything tried, the best proven set)``; a proof replaces the trial of its set."""
