@@ -411,3 +411,92 @@ def test_the_limit_of_random_data_is_no_layer_s_size() -> None:
     text, _, message = in_library(script.replace("; \n", "\n"), passed=False)
     assert not text
     assert "not a number in the source" in message
+
+
+GATED = """\
+from torch import nn
+
+class Gate(nn.Module):
+    def forward(self, x):
+        left, right = x.chunk(2, -1)
+        #^ node aten.split.Tensor args=[%1,683,-1] shape=[64,683]
+        return left * right
+
+def block(width, ratio=4):
+    hidden = ratio * width // 3
+    return nn.Sequential(
+        nn.Linear(width, 2 * hidden),  #> site module type=Linear in_features=512 out_features=1366
+        Gate(),
+        nn.Linear(hidden, width),  #> site module type=Linear in_features=683 out_features=512
+    )
+
+for x in loader:
+    y = net(x)
+    #^ cost device_ms=20; op aten::mm device_ms=9 shapes=[[64,512],[512,1366]] dtypes=c10::Half,c10::Half
+    #^ op aten::mm device_ms=6 shapes=[[64,683],[683,512]] dtypes=c10::Half,c10::Half
+    #^ node aten.mm.default args=[%8,%6] shape=[64,1366]; node aten.mm.default args=[%0,%7] shape=[64,512]
+    #> tensor %8 shape=[64,512]; tensor %6 shape=[512,1366] parameter=true
+    #> tensor %7 shape=[683,512] parameter=true
+"""
+
+
+def gated(script: str) -> tuple[str, list[Draft]]:
+    """What is found where ``hidden`` is 683, with its layers as the run recorded them."""
+    example = read_example(script)
+    lines = example.text.splitlines()
+    at = {
+        683: next((n, one.index("= ") + 2) for n, one in enumerate(lines, 1) if " hidden = " in one),
+        1366: next((n, one.index("2 * hidden")) for n, one in enumerate(lines, 1) if "(width, 2 * h" in one),
+    }
+    first, second = example.profile.facts.sites
+    held = {size: Holder("computed", FILE, *place) for size, place in at.items()}
+    sites = (
+        replace(
+            first, arguments=(Argument("in_features", 512), Argument("out_features", 1366, holder=held[1366]))
+        ),
+        replace(
+            second, arguments=(Argument("in_features", 683, holder=held[683]), Argument("out_features", 512))
+        ),
+    )
+    rule = rule_named("misaligned-matmul")
+    assert rule is not None
+    facts = replace(example.profile.facts, sites=sites)
+    return example.text, list(rule.find(Context(replace(example.profile, facts=facts), texts(example))))
+
+
+def test_a_number_that_layers_have_multiples_of_is_rounded_up_itself() -> None:
+    text, (draft,) = gated(GATED)
+    assert (draft.line, draft.cost_ms) == (9, 15.0)
+    assert "dimension of 1366" in draft.message and "1408 would fit" in draft.message
+    after = apply(text, draft.fixes[0].edits)
+    assert "    hidden = -(-(ratio * width // 3) // 64) * 64\n" in after
+    assert after.replace("-(-(ratio * width // 3) // 64) * 64", "ratio * width // 3") == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("    return nn.", "    print(hidden)\n    return nn.", "read for something else, too (line 10)"),
+        ("x.chunk(2, -1)", "x.split(683, -1)", "`split` makes a tensor"),
+        ("x.chunk(2, -1)", "x.chunk(2, -1); x.split(683, -1)", "`split` makes a tensor"),
+        ("args=[%1,683,-1] shape=[64,683]", "args=[%1,455,-1] shape=[64,455]", "(line 5)"),
+        ("#^ op aten::mm device_ms=6", "#^ tensor %9 shape=[64,683]; node aten.abs.default args=[%9] "
+         "shape=[64,683]; op aten::mm device_ms=6", "data from outside"),
+    ],
+)  # fmt: skip
+def test_a_number_that_other_things_have_too_stays(old: str, new: str, reason: str) -> None:
+    assert old in GATED
+    _, (draft,) = gated(GATED.replace(old, new))
+    assert not draft.fixes and reason in draft.message
+    assert draft.line == 9
+
+
+@pytest.mark.parametrize("made", ["len(words)", "words.size(0)"])
+def test_a_number_that_is_read_off_something_is_not_rounded(made: str) -> None:
+    _, found = gated(GATED.replace("ratio * width // 3", made))
+    assert not any(draft.fixes for draft in found)
+
+
+def test_a_number_that_is_given_twice_is_none() -> None:
+    _, found = gated(GATED.replace("    return nn.", "    hidden = hidden + 1\n    return nn."))
+    assert not any(draft.fixes for draft in found)

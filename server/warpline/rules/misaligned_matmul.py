@@ -4,12 +4,13 @@
 
 Finds costly half-precision products in which a dimension is not a multiple of eight, and names the next
 multiple. The finding is at the line that sets the size of a layer (a vocabulary size, a number of classes),
-and the fix rounds it up there: where random data is drawn below the same constant, at the field or entry
-that passes it on to the layers. There is no fix where the size is not the layers' alone: where data, or a
-tensor that an operator makes (the bins of a spectrogram), has to agree with it. Where the size is read off
-that data (`data.shape[1]`), the finding is at the layer. Of layers that `transformers` makes, it is at the
-model's configuration: where the script writes `vocab_size`, or leaves it at its default (50257 for
-`GPT2Config`).
+and the fix rounds it up there: where random data is drawn below the same constant, at the field or entry that
+passes it on to the layers; where layers get a number and multiples of it, as those of an MLP with a gate do,
+at the statement that makes that number, if what takes them apart again is `chunk`. There is no fix where the
+size is not the layers' alone: where data, or a tensor that an operator makes (the bins of a spectrogram), has
+to agree with it. Where the size is read off that data (`data.shape[1]`), the finding is at the layer. Of
+layers that `transformers` makes, it is at the model's configuration: where the script writes `vocab_size`, or
+leaves it at its default (50257 for `GPT2Config`).
 
 Products in float32 do not mind. Those with a size that a layer is known to get are told all the same, with
 what padding saves once they run in half precision, if `fp32-matmul` proposes that.
@@ -82,7 +83,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 
 import libcst as cst
 
@@ -93,11 +93,10 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.configured import Configured, configured, decided_elsewhere, padding
 from warpline.rulekit.frameworks import in_library
-from warpline.rulekit.graph import whole_graph
-from warpline.rulekit.graph.extents import tied
 from warpline.rulekit.holders import by_hand, in_text_at, literal_at
 from warpline.rulekit.library_attention import fusible_scores, touches
 from warpline.rulekit.saving import Spent, less_device_time
+from warpline.rulekit.widths import Width, tied_alone, tied_width, width
 from warpline.wire.births import Holder
 from warpline.wire.precision import HALF, Precision
 from warpline.wire.run import Site
@@ -128,6 +127,7 @@ def _found(context: Context, dtypes: Collection[str], later: Precision | None = 
     at: dict[tuple[tuple[str, int], int], Spent] = {}
     held: dict[tuple[tuple[str, int], int], tuple[Site, Holder] | None] = {}
     given: dict[tuple[tuple[str, int], int], Configured | None] = {}
+    wide: dict[tuple[tuple[str, int], int], tuple[Width | None, int]] = {}
     scores = fusible_scores(context)
     for cost in context.profile.lines:
         # A fused attention has none of the products that make and read its scores.
@@ -141,24 +141,30 @@ def _found(context: Context, dtypes: Collection[str], later: Precision | None = 
                 layer = library.site, library.holder
             if later is not None and layer is None and library is None:
                 continue
+            own = _width(context, layer[1], size) if layer is not None and library is None else None
+            spent_ms = sum(by_size.get(one, 0.0) for one in (own.sizes if own is not None else (size,)))
             key = _place(context, cost, size, layer[1] if layer is not None else library), size
-            at.setdefault(key, Spent((), lambda _: 0.0))[cost] = min(by_size[size], cost.step_ms)
+            if own is not None:
+                key = own.source.place(own.made), own.number
+            at.setdefault(key, Spent((), lambda _: 0.0))[cost] = min(spent_ms, cost.step_ms)
             if at[key].hottest is cost:
-                held[key], given[key] = layer, library
-    for (place, size), spent in at.items():
+                held[key], given[key], wide[key] = layer, library, (own, size)
+    for (place, number), spent in at.items():
         whole = spent.total
         if not context.matters(whole):
             continue
         hottest = spent.hottest
-        padded = -(-size // _PADDED) * _PADDED if size > _PADDED else -(-size // _PIECE) * _PIECE
+        own, size = wide[place, number]
+        piece = _PADDED if number > _PADDED else _PIECE
+        padded = -(-number // piece) * piece * (size // number)
         saving = (1 - costs.value("misaligned")) * whole
-        site, holder = held[place, size] or (None, None)
-        library = given[place, size]
-        fix: Callable[[], Fix] | str = partial(_fix, context, hottest, size, padded, library or holder)
+        site, holder = held[place, number] or (None, None)
+        library = given[place, number]
+        fix: Callable[[], Fix] | str = partial(_fix, context, hottest, size, padded, own or library or holder)
         if site is not None and holder is not None and library is None and _reads_it(context, holder):
             # Where data has the size too, the line that reads it off cannot change it: the layers can,
             # together with the data.
-            reason = _alone(context, size, holder)
+            reason = tied_alone(context, size, holder)
             place = site.place if reason else place
             fix = f"{reason}: pad it, and the layers with it" if reason else fix
         yield context.draft(
@@ -238,12 +244,19 @@ def _layer(
     return found
 
 
+def _width(context: Context, holder: Holder, size: int) -> Width | None:
+    """The number that the layers have multiples of, if it is not read off something."""
+    found = width(context, holder, size)
+    return found if found is not None and not _is_read_off(found.source, found.made) else None
+
+
 def _reads_it(context: Context, holder: Holder) -> bool:
     """Whether the size is only read there, off something that has it: ``len(bins)``, ``data.shape[1]``."""
     source = context.source(holder.file)
-    node = _computed(source, holder)
-    if node is None:
-        return False
+    return _is_read_off(source, _computed(source, holder))
+
+
+def _is_read_off(source: Source, node: cst.BaseExpression | None) -> bool:
     if isinstance(node, cst.Call):
         return source.is_named(node.func, "len", "size", "numel")
     return (
@@ -300,11 +313,20 @@ def _whose(library: Configured | None) -> str:
     return f" The size is `{library.name}` of `{facts_of(Framework, library.site).type}`, at its default."
 
 
-def _fix(context: Context, cost: LineCost, size: int, padded: int, known: Holder | Configured | None) -> Fix:
+def _fix(
+    context: Context, cost: LineCost, size: int, padded: int, known: Holder | Configured | Width | None
+) -> Fix:
+    if isinstance(known, Width):
+        if reason := tied_width(context, known):
+            raise Refused(reason)
+        code = known.source.code(known.made)
+        code = code if isinstance(known.made, (cst.Call, cst.Integer)) else f"({code})"
+        text = _rounded(code, known.number)
+        return Edits(known.source).replace(known.made, text).fix("Pad the size", "unsafe")
     library, holder = (known, known.holder) if isinstance(known, Configured) else (None, known)
     if library is not None and (reason := decided_elsewhere(context, library)):
         raise Refused(reason)
-    if reason := _alone(context, size, holder):
+    if reason := tied_alone(context, size, holder):
         raise Refused(reason)
     node: cst.BaseExpression
     if library is not None and holder is None:
@@ -319,18 +341,6 @@ def _fix(context: Context, cost: LineCost, size: int, padded: int, known: Holder
             raise Refused("the number occurs in several places, and not all of them may mean this size")
         source, node, text = found, literals[0], str(padded)
     return Edits(source).replace(node, text).fix("Pad the size", "unsafe")
-
-
-def _alone(context: Context, size: int, holder: Holder | None) -> str:
-    """Why the size must not be changed there alone; "" where all that has to agree with it changes too."""
-    for site in context.sites("module"):
-        own = [one for one in site.arguments if one.passed and one.value == size]
-        users = "." in (facts_of(Module, site).type or "")  # it passes the size on to layers
-        if own and not users and any(one.holder is None or one.holder != holder for one in own):
-            line = f"{Path(site.file).name}:{site.line}"
-            return f"the layer made at {line} has this size too, and may not take it from there"
-    graph = whole_graph(context.profile.facts.dataflow)
-    return tied(graph, size) if graph is not None else "the run does not show what else has this size"
 
 
 def _held(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.wire.dataflow import OPTIMIZER
 
@@ -24,9 +26,9 @@ def before_step(graph: Graph) -> set[int]:
     return {value for value in own if graph.size(value) > 1 and graph.shape(value) not in shapes}
 
 
-def tied(graph: Graph, size: int) -> str:
+def tied(graph: Graph, size: int, even: Callable[[Node], bool] = lambda _: False) -> str:
     """Why a layer's size cannot be changed alone: what else must have it. "" where only parameters bring it
-    into the step, and no operator divides it."""
+    into the step, and no operator divides it but those that are ``even``."""
     shapes = {graph.shape(value) for value in graph.parameters if size in graph.shape(value)}
     if not shapes:
         return "no parameter of the recorded step has this size"
@@ -34,6 +36,8 @@ def tied(graph: Graph, size: int) -> str:
         site = graph.site(node)
         # An optimizer's operators, and those on lists, take each parameter with what is as large.
         if node.name.startswith(("_foreach", "_fused")) or (site is not None and site.via == OPTIMIZER):
+            continue
+        if even(node):
             continue
         if reason := _reason(graph, node, size, shapes):
             return reason + (f" (line {site.line})" if site is not None else "")
