@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from warpline.rulekit.optimizer_step import maker_of
+from warpline.rulekit.optimizer_step import is_by_name, maker_of
 from warpline.syntax.source import Source
 
 SPELLINGS = {
@@ -14,6 +14,14 @@ groups = []
 for p in net.parameters():
     groups.append({"params": [p]})  # here
 AdamW(groups, fused=True)
+""",
+    "concatenated in a loop, of a class that is looked up": """\
+def build(net, name):
+    groups = []
+    for p in net.parameters():
+        groups += [{"params": [p]}]  # here
+    return getattr(torch.optim, name)(groups, fused=True)
+import torch
 """,
     "a comprehension": """\
 groups = [{"params": [p]} for p in net.parameters()]  # here
@@ -61,6 +69,9 @@ AdamW(split(net), fused=True)  # here
 def test_the_line_that_makes_a_group(name: str) -> None:
     text = SPELLINGS[name]
     source = Source("train.py", text)
-    (call,) = (one for one in source.nodes(cst.Call) if source.is_named(one.func, "AdamW"))
+    made = (
+        one for one in source.nodes(cst.Call) if source.is_named(one.func, "AdamW") or is_by_name(source, one)
+    )
+    (call,) = made
     wanted = next(at for at, line in enumerate(text.splitlines(), 1) if "# here" in line)
     assert source.line(maker_of(source, call, "params")) == wanted

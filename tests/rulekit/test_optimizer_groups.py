@@ -68,6 +68,16 @@ def grouped(net, lr):
 BUILT = GROUP.replace('{"params": p, "lr": ', "dict(params=[p], lr=").replace(
     ', "weight_decay": 0.0 if p.ndim < 2 else 0.1}', ", **({'weight_decay': 0.0} if p.ndim < 2 else {}))"
 )
+GROWN = APPENDED.replace("groups.append(", "groups += [").replace("0.1})", "0.1}]")
+CHOSEN = f"""\
+def chosen(net, lr, name):
+    groups = []
+    for n, p in net.named_parameters():
+        groups += [{GROUP}]  # one by one
+    if name == "RMSprop":
+        return getattr(torch.optim, name)(groups, momentum=0.9)
+    return getattr(torch.optim, name)(groups, weight_decay=0.1)  # made
+"""
 MADE = "opt = torch.optim.AdamW(grouped(net, 0.1), weight_decay=0.1)  # made"
 AT_CALL = (
     f"opt = torch.optim.AdamW([{GROUP} for n, p in net.named_parameters()], foreach=True)  # made, one by one"
@@ -105,6 +115,8 @@ def edited(
         {"grouped": LISTED.replace(GROUP, BUILT)},
         {"grouped": APPENDED.replace(GROUP, BUILT)},
         {"grouped": APPENDED.replace('"params": p', '"params": [p]')},
+        {"grouped": GROWN},
+        {"grouped": CHOSEN, "made": "opt = chosen(net, 0.1, 'AdamW')"},
         {"grouped": LISTED, "made": "made = grouped(net, 0.1)\n    opt = torch.optim.AdamW(made)  # made"},
         {"grouped": "", "made": f"lr = 0.1\n    {AT_CALL}"},
         {"grouped": "", "made": f"lr = 0.1\n    {GENERATOR}"},
@@ -151,6 +163,13 @@ def test_parameters_with_the_same_settings_share_a_group(given: dict[str, str]) 
         {"grouped": APPENDED.replace(GROUP, '{"params": [p]}')},
         {"grouped": APPENDED.replace("groups.append", "groups = []; groups.append")},
         {"grouped": APPENDED.replace("named_parameters", "named_children")},
+        {"grouped": GROWN.replace("}]", "}, {}]")},
+        {"grouped": GROWN.replace("+=", "-=")},
+        {"grouped": GROWN.replace("return groups", "print(len(groups))\n    return groups")},
+        {
+            "grouped": CHOSEN.replace("getattr(torch.optim, name)(groups, momentum", "show(groups, momentum"),
+            "made": "opt = chosen(net, 0.1, 'AdamW')",
+        },
         {"grouped": YIELDED + "        yield {}\n"},
         {"grouped": YIELDED.replace("named_parameters", "named_children")},
         {"grouped": LISTED.replace("named_parameters", "named_children")},

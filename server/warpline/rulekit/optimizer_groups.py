@@ -9,6 +9,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
+from warpline.rulekit.optimizer_step import is_by_name
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused, free_name
 from warpline.syntax.source import Source, Statement, appended, is_method, only_target, plain_lines
@@ -36,7 +37,7 @@ def same_settings_together(context: Context, place: tuple[str, int]) -> Fix:
         raise Refused(_BY_HAND)
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
     call = small.value if isinstance(small, cst.Expr) else None
-    loops, added = source.loops(statement), appended(small)
+    loops, added = source.loops(statement), _added(small)
     edits = Edits(source)
     if loops and isinstance(call, cst.Yield) and isinstance(call.value, cst.BaseExpression):
         groups = free_name(source, "groups", "settled", "sorted_groups")
@@ -55,6 +56,15 @@ def same_settings_together(context: Context, place: tuple[str, int]) -> Fix:
         _comprehension(context, source, statement, edits, place[1])
     _not_by_number(context)
     return edits.fix("Put parameters with the same settings into one group", "unsafe")
+
+
+def _added(small: cst.CSTNode | None) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """The list and the group of ``groups.append(group)`` and of ``groups += [group]``."""
+    grown = isinstance(small, cst.AugAssign) and isinstance(small.operator, cst.AddAssign)
+    if isinstance(small, cst.AugAssign) and grown and isinstance(small.value, cst.List):
+        several = [one.value for one in small.value.elements]
+        return (small.target, several[0]) if len(several) == 1 else None
+    return appended(small)
 
 
 def _comprehension(context: Context, source: Source, statement: Statement, edits: Edits, line: int) -> None:
@@ -156,9 +166,10 @@ def _only_filled(context: Context, source: Source, held: cst.Name, loop: cst.CST
                 raise Refused(_BY_HAND)
         else:
             read.append(name)
-    if len(read) != 1:
+    if not read:
         raise _elsewhere(held.value)
-    _only_passed_on(context, source, read[0])
+    for name in read:
+        _only_passed_on(context, source, name)
 
 
 def _only_passed_on(context: Context, source: Source, node: cst.CSTNode, depth: int = _DEPTH) -> None:
@@ -201,7 +212,10 @@ def _same(source: Source, name: cst.Name) -> list[cst.Name]:
 
 
 def _makes_optimizer(context: Context, source: Source, call: cst.CSTNode | None) -> bool:
-    """Whether an optimizer was made while the call ran. Calls of builtins, such as ``zip``, do not count."""
+    """Whether an optimizer was made while the call ran, or is by its name, as in a branch that did not run.
+    Calls of builtins, such as ``zip``, do not count."""
+    if isinstance(call, cst.Call) and is_by_name(source, call):
+        return True
     if not isinstance(call, cst.Call) or hasattr(builtins, source.name(call.func)):
         return False
     places = {

@@ -164,6 +164,15 @@ def making_call(source: Source, site: Site, kind: str) -> cst.Call | None:
     return None
 
 
+def is_by_name(source: Source, call: cst.Call) -> bool:
+    """Whether ``call`` makes an optimizer of torch's, be its class looked up by name:
+    ``getattr(torch.optim, name)(groups)``."""
+    made = call.func
+    if isinstance(made, cst.Call) and source.name(made.func) == "getattr" and made.args:
+        return source.name(made.args[0].value) == "torch.optim"
+    return source.name(made).rpartition(".")[0] == "torch.optim"
+
+
 def _call_of_value(source: Source, site: Site) -> cst.Call | None:
     """The only call on the line that unpacks a mapping, of what a table or a variable gives: a registry's."""
     found = [call for call in source.calls(site.line) if source.unpacked(call)]
@@ -200,7 +209,10 @@ def _maker(
         return made
     calls = [one for one in source.nodes(cst.Call, within=within) if is_method(one, *_ADD)]
     added = [one for one in calls if getattr(receiver(one), "value", None) == made.value]
-    filling = next((one for one in added if source.loops(one)), None)
+    grown = [
+        one for one in source.nodes(cst.AugAssign, within=within) if source.code(one.target) == made.value
+    ]
+    filling = next((one for one in (*added, *grown) if source.loops(one)), None)
     assigned = source.assigned(made.value, within=within)
     if filling is not None or not assigned:
         return filling

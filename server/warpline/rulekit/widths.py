@@ -27,8 +27,8 @@ _MADE = (cst.Name, cst.Integer, cst.Call, cst.BinaryOperation)
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """``made`` computes the number, of which layers get all ``sizes``. ``stray``: the line of a read that is
-    no layer's size; 0 where there is none."""
+    """``made`` computes the number; layers get each of ``sizes``. ``stray``: the line of a read that is no
+    layer's size, else 0."""
 
     source: Source
     made: cst.BaseExpression

@@ -336,6 +336,7 @@ from warpline.rulekit.optimizer_step import (
     calls_a_tensor,
     gradient_bytes,
     in_small_groups,
+    is_by_name,
     is_step,
     launches_for_lists,
     maker_of,
@@ -560,7 +561,8 @@ def _split(
 
 def _groups_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
     source = context.source(site.file)
-    call = making_call(source, site, kind)
+    by_name = (one for one in source.calls(site.line) if is_by_name(source, one))
+    call = making_call(source, site, kind) or next(by_name, None)
     if call is None:
         return site.place
     return site.file, source.line(maker_of(source, call, "params"))
