@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import itertools
 import math
 import sys
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 _TORCH = torch.__path__[0]
 _FUNCTION = torch.autograd.function.__file__
+#: It is a function of C's from torch 2.15 on.
+_APPLY_HAS_FRAME = hasattr(torch.autograd.Function.apply, "__code__")
 _PLAIN = (bool, int, float)
 _SLICE = "aten.slice.Tensor"
 #: Of a deeper recursion the innermost ones are recorded. Chosen, not fitted.
@@ -332,12 +335,27 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
 def _is_own_function(frame: Any) -> bool:
     """Whether it is the forward of a ``torch.autograd.Function``: autograd is off in it, and yet the graph
     has what it computes, as one node."""
+    forwards = None
     while frame is not None:
         code = frame.f_code
         if code.co_name == "apply" and code.co_filename == _FUNCTION:
             return True
+        if code.co_name == "forward" and not _APPLY_HAS_FRAME:
+            forwards = _forwards() if forwards is None else forwards
+            if code in forwards:
+                return True
         frame = frame.f_back
     return False
+
+
+def _forwards() -> Set[Any]:
+    """The code of the forward of each ``torch.autograd.Function`` that there is."""
+    found, left = set(), [torch.autograd.Function]
+    while left:
+        one = left.pop()
+        left += one.__subclasses__()
+        found.add(getattr(inspect.unwrap(one.forward), "__code__", None))
+    return found
 
 
 def _span(code: CodeType, at: int, line: int) -> Tuple[int, ...]:
