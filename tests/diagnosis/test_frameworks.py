@@ -284,17 +284,32 @@ def test_arguments_of_a_dict_that_has_a_name(entry: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "expected"),
+    ("field", "expected", "at"),
     [
-        ("steps: int = 9", "steps: int = 9\n    bf16: bool = True\n"),
-        ("bf16: bool = False", "bf16: bool = True\n"),
-        ("bf16: bool = field(default=False)", "bf16: bool = field(default=True)\n"),
+        ("steps: int = 9", "steps: int = 9\n    bf16: bool = True\n", "class Settings"),
+        ("bf16: bool = False", "bf16: bool = True\n", "    bf16: "),
+        ("bf16: bool = field(default=False)", "bf16: bool = field(default=True)\n", "    bf16: "),
     ],
 )
-def test_the_user_s_own_class_of_arguments_has_the_field(field: str, expected: str) -> None:
-    finding, text = found(parsed(OWN.replace("{field}", field), "Settings"))
+@pytest.mark.parametrize("made", ["parser", "call"])
+def test_the_user_s_own_class_of_arguments_has_the_field(
+    field: str, expected: str, at: str, made: str
+) -> None:
+    code = parsed(OWN.replace("{field}", field), "Settings")
+    if made == "call":
+        code = code.replace("(args,) = parser.parse_args_into_dataclasses()", "args = Settings(seed=1)")
+    finding, text = found(code)
+    if made == "call" and "bf16" not in field:
+        expected, at = "args = Settings(seed=1, bf16=True)", "args = "
     assert expected in apply(text, finding.fixes[0].edits)
-    assert text.splitlines()[finding.line - 1].startswith("class Settings")
+    assert text.splitlines()[finding.line - 1].startswith(at)
+
+
+def test_a_field_that_the_call_passes_is_changed_there() -> None:
+    code = parsed(OWN.replace("{field}", "bf16: bool = True"), "Settings")
+    code = code.replace("(args,) = parser.parse_args_into_dataclasses()", "args = Settings(bf16=False)")
+    finding, text = found(code)
+    assert "args = Settings(bf16=True)" in apply(text, finding.fixes[0].edits)
 
 
 EAGER = """\

@@ -92,7 +92,7 @@ def _moved(
         message += f" No edit is offered: {reasons[0]}."
     elif made and one.method != "generate" and (name := next(iter(settings[0].arguments), "")):
         message += f" The setting is `{name}` of `{facts_of(Framework, site).type or one.name}` here."
-    file, line = _place(found, made, site)
+    file, line = _place(context, found, made, site)
     moved = replace(draft, file=file, line=line, message=message, evidence=evidence, fixes=fixes)
     if made and isinstance(draft.change, OverlapCopies) and any(each.instead for each in settings):
         costs = (context.cost(*place) for place in draft.change.places)
@@ -115,7 +115,7 @@ def _at_precision(moved: Draft, change: MatmulRate, first: list[Setting]) -> Dra
     return moved
 
 
-def _place(found: tuple[Source, cst.Call], made: list[Fix], site: Site) -> tuple[str, int]:
+def _place(context: Context, found: tuple[Source, cst.Call], made: list[Fix], site: Site) -> tuple[str, int]:
     """The construction; where the value is written, if that is elsewhere."""
     source, call = found
     first, last = source.span(call)[0][0], source.span(call)[1][0]
@@ -123,9 +123,9 @@ def _place(found: tuple[Source, cst.Call], made: list[Fix], site: Site) -> tuple
     beside = edit is not None and edit.start == edit.end  # a statement of its own, above or below
     if edit is None or (edit.file == site.file and first - beside <= edit.start[0] <= last + beside):
         return site.place
-    own = own_class(source, facts_of(Framework, site).type)
-    if own is not None and edit.file == site.file:
-        begins, ends = source.span(own)[0][0], source.span(own)[1][0]
-        if begins <= edit.start[0] <= ends + 1:
-            return edit.file, source.line(own.name)
+    own = own_class(context, facts_of(Framework, site).type)
+    if own is not None and edit.file == own[0].path and beside:  # a new field
+        begins, ends = own[0].span(own[1])
+        if begins[0] <= edit.start[0] <= ends[0] + 1:
+            return edit.file, own[0].line(own[1].name)
     return edit.file, edit.start[0]

@@ -347,6 +347,8 @@ class _Making:
             raise Refused(f"`{name}` comes from `{source.code(present.value)}`: change it there")
         elif name in self.values and self.one.method == "__init__" and recorded is None:
             raise Refused(f"`{name}` is passed by position or computed elsewhere")
+        elif not source.unpacked(call) and (own := self.own_field(name)) is not None:
+            self.field(*own, name, wanted)
         else:
             try:
                 changes.absent(source, call, name, wanted)
@@ -388,36 +390,34 @@ class _Making:
         spelled = (name, name.replace("_", "-"))
         options = {f"--{no}{one}" for one in spelled for no in ("", "no_", "no-")}
         _not_passed(self.context, options.__contains__)
-        own = own_class(source, self.made.type)
+        own = own_class(self.context, self.made.type)
         if own is not None:
-            self.field(own, name, code)
+            self.field(*own, name, code)
             return
         statement, parser = source.statement(call), receiver(call)
         if statement is None or not isinstance(parser, cst.Name):
             raise Refused(f"set `{name}` to {code} on the command line")
         self.here().insert_before(statement, f"{parser.value}.set_defaults({name}={code})")
 
-    def field(self, owner: cst.ClassDef, name: str, code: str) -> None:
+    def own_field(self, name: str) -> tuple[Source, cst.ClassDef] | None:
+        """The user's dataclass of settings, where it has a default for that one."""
+        own = own_class(self.context, self.made.type) if self.one.method == "__post_init__" else None
+        return own if own is not None and _default(*own, name) is not None else None
+
+    def field(self, source: Source, owner: cst.ClassDef, name: str, code: str) -> None:
         """The default of a field of the user's class: the one that it has, else a new one."""
-        source = self.source
-        fields = [
-            one for one in source.nodes(cst.AnnAssign, within=owner) if isinstance(one.target, cst.Name)
-        ]
-        for one in fields:
-            if source.code(one.target) != name or one.value is None:
-                continue
-            value = one.value
-            if isinstance(value, cst.Call) and (given := source.argument(value, "default")) is not None:
-                value = given.value
+        value = _default(source, owner, name)
+        if value is not None:
             if source.literal(value) is NOT_LITERAL:
                 raise Refused(f"the default of `{name}` is not a plain value")
-            self.here().replace(value, code)
+            self.changes.of(source).replace(value, code)
             return
+        fields = _fields(source, owner)
         last = source.statement(fields[-1]) if fields else None
         kind = "bool" if code in ("True", "False") else "str" if code[:1] == '"' else "int"
         if last is None or code == "None":
             raise Refused(f"give `{owner.name.value}` the field `{name}` with the default {code}")
-        self.here().insert_after(last, f"{name}: {kind} = {code}")
+        self.changes.of(source).insert_after(last, f"{name}: {kind} = {code}")
 
     def below(self) -> None:
         """Statements below the one that makes the object."""
@@ -447,9 +447,22 @@ def _not_passed(context: Context, is_it: Callable[[str], bool]) -> None:
         raise Refused(f"the command line passes `{option}`: change it there")
 
 
-def own_class(source: Source, name: str | None) -> cst.ClassDef | None:
-    """The user's own class of settings, in the same file."""
-    return next((one for one in source.nodes(cst.ClassDef) if one.name.value == name), None)
+def _fields(source: Source, owner: cst.ClassDef) -> list[cst.AnnAssign]:
+    return [one for one in source.nodes(cst.AnnAssign, within=owner) if isinstance(one.target, cst.Name)]
+
+
+def _default(source: Source, owner: cst.ClassDef, name: str) -> cst.BaseExpression | None:
+    """The default of a class's field, also in ``field(default=…)``; None where it has no such field."""
+    found = (one.value for one in _fields(source, owner) if source.code(one.target) == name)
+    value = next((one for one in found if one is not None), None)
+    given = source.argument(value, "default") if isinstance(value, cst.Call) else None
+    return given.value if given is not None else value
+
+
+def own_class(context: Context, name: str | None) -> tuple[Source, cst.ClassDef] | None:
+    """The user's own class of settings. None where several have the name."""
+    found = [*context.classes(name)] if name else []
+    return found[0] if len(found) == 1 else None
 
 
 def _made(value: cst.BaseExpression) -> cst.BaseExpression:
