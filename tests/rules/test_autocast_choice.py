@@ -17,7 +17,7 @@ SCRIPT = """\
 import argparse
 import contextlib
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
@@ -68,6 +68,11 @@ def arithmetic(cfg):
     return table.get(cfg.precision, nullcontext)
 
 """
+FULL = """\
+parser = argparse.ArgumentParser()
+parser.add_argument("--in-full", dest="mixed", action="store_false")
+"""
+ENABLED = 'torch.autocast("cpu", dtype=torch.bfloat16, enabled={})'
 
 
 def text_of(setup: str, around: str, before: str = "pass", given: str = "", passed: str = "") -> str:
@@ -119,6 +124,33 @@ CASES = {
     "enabled": (
         text_of("use_amp = False", 'torch.autocast("cpu", dtype=torch.bfloat16, enabled=use_amp)'),
         "use_amp = True",
+    ),
+    "enabled, an entry": (
+        text_of('RUN = {"numbers": {"mixed": False}}', ENABLED.format('RUN["numbers"]["mixed"]')),
+        '"mixed": True',
+    ),
+    "enabled, a field": (
+        text_of(FIELD.replace("= False", "= field(default=False)"), ENABLED.format("cfg.amp")),
+        "amp: bool = field(default=True)",
+    ),
+    "enabled, what a parser sets": (
+        text_of(FULL + "parser.set_defaults(mixed=False)\nargs = parser.parse_args(argv)\n",
+                ENABLED.format("args.mixed")),
+        "parser.set_defaults(mixed=True)",
+    ),
+    "enabled, an option of another name": (
+        text_of(FULL.replace('"store_false"', '"store_true"') + "args = parser.parse_args(argv)\n",
+                ENABLED.format("args.mixed")),
+        'action="store_true", default=True)',
+    ),
+    "enabled, a condition": (
+        text_of(OPTION + 'mixed = args.amp and hasattr(torch, "amp")', ENABLED.format("mixed")),
+        '"--amp", action="store_true", default=True',
+    ),
+    "enabled, a scaler": (
+        text_of(OPTION + 'scaler = torch.amp.GradScaler("cpu") if args.amp else None',
+                ENABLED.format("scaler is not None")),
+        '"--amp", action="store_true", default=True',
     ),
     "a table of types": (
         text_of(FIELD + TYPES, 'torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32)'),
@@ -176,6 +208,13 @@ def test_a_value_that_a_configurator_reads_from_the_command_line(argv: tuple[str
     assert ("dtype = " in text.split("\n")[draft.line - 1]) is told
     assert ("The command line passes `--dtype`" in draft.message) is told
     assert all("autocast" not in fix.title for fix in draft.fixes)
+
+
+@pytest.mark.parametrize("word", ["--in-full", "--no-in-full"])
+def test_a_default_that_the_command_line_replaces_stays(word: str) -> None:
+    script, _ = CASES["enabled, what a parser sets"]
+    text, draft = drafted(script, (word,))
+    assert "set_defaults" not in text.split("\n")[draft.line - 1]
 
 
 def test_autocast_in_float32_that_is_not_followed_is_told() -> None:

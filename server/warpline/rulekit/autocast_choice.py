@@ -13,12 +13,12 @@ from warpline.rulekit.autocasting import Region
 from warpline.rulekit.context import Context
 from warpline.rulekit.double_settings import given_elsewhere
 from warpline.rulekit.flags import flags_of, turned
+from warpline.rulekit.options import options_passed
 from warpline.rulekit.origins import (
     Origin,
     executes_text,
     is_literal,
     only_value,
-    options_passed,
     origin,
     overridden,
     table_read,

@@ -151,8 +151,10 @@ def given_elsewhere(context: Context, found: Origin) -> bool:
         return function is None or _passed(context, called_as(source, function), holder.name.value, None)
     if isinstance(holder, cst.DictElement):
         return _set_by_key(context, source.literal(holder.key))
+    call = source.parent(holder) if isinstance(holder, cst.Arg) else None
+    if isinstance(call, cst.Call) and source.is_named(call.func, "field", "Field"):
+        holder = source.parent(call)
     if isinstance(holder, cst.Arg):
-        call = source.parent(holder)
         if isinstance(call, cst.Call) and source.is_named(call.func, "dict", "SimpleNamespace", "Namespace"):
             return _set_by_key(context, holder.keyword.value if holder.keyword is not None else None)
         return overridden(context, found) is not None

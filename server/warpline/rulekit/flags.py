@@ -10,9 +10,12 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import literal_at, words
-from warpline.rulekit.origins import Origin, bare_switch, fields, is_self, origin, overridden
+from warpline.rulekit.origins import Origin, bare_switch, fields, is_self, only_value, origin, overridden
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, receiver
+
+_DEPTH = 4  # conditions that are followed one after the other: chosen, so that a circle ends
+_CONDITIONS = (cst.BooleanOperation, cst.UnaryOperation, cst.Comparison)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,13 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
     passed = [*_passed(context, source, node)]
     if passed:
         return passed[0]
-    found = [*_decided(context, source, node)]
+    found = [*decided(context, source, node)]
     function = source.enclosing(node, cst.FunctionDef)
     owner = source.enclosing(function, cst.ClassDef) if function is not None else None
     for outer in (one for one in (function, owner) if one is not None and not found):
         named = [one for one in source.nodes(cst.Name) if one.value == outer.name.value]
         uses = [one for one in named if one is not outer.name and (outer is function or _wraps(source, one))]
-        found = [one for use in uses for one in _decided(context, source, use)]
+        found = [one for use in uses for one in decided(context, source, use)]
     if not any(one.on for one in found) and context.reached.node(source, node) is not False:
         found = [*_set_on(context, source, node), *found]
     return next((one for one in found if one.on), found[0] if found else None)
@@ -111,7 +114,8 @@ def turned(flag: Origin) -> Edits:
     """The edit that gives the flag its other value."""
     value = flag.source.literal(flag.node)
     if isinstance(value, str):  # the action of an option without a default
-        return Edits(flag.source).replace(flag.node, f"{flag.source.code(flag.node)}, default=True")
+        turned_on = value == "store_true"
+        return Edits(flag.source).replace(flag.node, f"{flag.source.code(flag.node)}, default={turned_on}")
     return Edits(flag.source).replace(flag.node, str(not value))
 
 
@@ -212,7 +216,7 @@ def _does_only(source: Source, method: cst.FunctionDef, assign: cst.Assign) -> b
     return len(body) == 1 and source.statement(assign) is body[0] and len(method.params.params) == 1
 
 
-def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
+def decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The flags of the conditions around ``node`` in its function, and of the returns before it."""
     for part, holds in _conditions(source, node):
         yield from flags_of(context, source, part, holds)
@@ -258,7 +262,9 @@ def _leaves(condition: cst.If) -> bool:
     return isinstance(small, (cst.Return, cst.Continue))
 
 
-def flags_of(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> Iterator[Switch]:
+def flags_of(
+    context: Context, source: Source, test: cst.BaseExpression, holds: bool, depth: int = _DEPTH
+) -> Iterator[Switch]:
     """Flags without which ``test`` would not be as it is: ``holds`` or not."""
     for part, needed in _parts(test, holds):
         found = origin(context, source, part)
@@ -266,4 +272,34 @@ def flags_of(context: Context, source: Source, test: cst.BaseExpression, holds: 
         if isinstance(value, bool):
             yield Switch(found, value is needed)
         elif isinstance(part, cst.Attribute) and (bare := bare_switch(context, part.attr.value)) is not None:
-            yield Switch(bare, not needed)
+            yield Switch(bare, (bare.source.literal(bare.node) == "store_false") is needed)
+        elif depth and (given := _behind(context, source, part)) is not None:
+            where, inner, same = given
+            yield from flags_of(context, where, inner, needed is same, depth - 1)
+
+
+def _behind(
+    context: Context, source: Source, part: cst.BaseExpression
+) -> tuple[Source, cst.BaseExpression, bool] | None:
+    """The condition that a name stands for, as of ``use = args.amp and cuda``, or ``args.amp`` of
+    ``scaler is not None`` after ``scaler = GradScaler() if args.amp else None``; and whether it is the same
+    as ``part``, not its opposite."""
+    name, there = part, None
+    if isinstance(part, cst.Comparison) and len(part.comparisons) == 1:
+        name, compared = part.left, part.comparisons[0]
+        known = (
+            isinstance(compared.operator, (cst.Is, cst.IsNot)) and source.literal(compared.comparator) is None
+        )
+        there = isinstance(compared.operator, cst.IsNot) if known else None
+        if there is None:
+            return None
+    given = only_value(context, source, name)
+    if given is None:
+        return None
+    where, value = given
+    if there is None:
+        return (where, value, True) if isinstance(value, _CONDITIONS) else None
+    if not isinstance(value, cst.IfExp):
+        return None
+    nothing = [where.literal(one) is None for one in (value.body, value.orelse)]
+    return (where, value.test, there is nothing[1]) if nothing[0] != nothing[1] else None

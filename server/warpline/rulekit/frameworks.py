@@ -19,7 +19,8 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
 from warpline.rulekit.holders import argument, display_of
 from warpline.rulekit.literals import written_for
-from warpline.rulekit.origins import options_passed, origin, overridden
+from warpline.rulekit.options import of_field, options_passed
+from warpline.rulekit.origins import field_default, origin, overridden
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, called_name, is_method, only_target, receiver
 from warpline.wire.frameworks import HALVES, Construction, Setting, constructions
@@ -387,9 +388,7 @@ class _Making:
                 return
         if method not in ("parse_args_into_dataclasses", "parse_args_and_config"):  # the second is trl's
             raise Refused(f"set `{name}` to {code} in what `{method}` reads")
-        spelled = (name, name.replace("_", "-"))
-        options = {f"--{no}{one}" for one in spelled for no in ("", "no_", "no-")}
-        _not_passed(self.context, options.__contains__)
+        _not_passed(self.context, of_field(name).__contains__)
         own = own_class(self.context, self.made.type)
         if own is not None:
             self.field(*own, name, code)
@@ -452,11 +451,10 @@ def _fields(source: Source, owner: cst.ClassDef) -> list[cst.AnnAssign]:
 
 
 def _default(source: Source, owner: cst.ClassDef, name: str) -> cst.BaseExpression | None:
-    """The default of a class's field, also in ``field(default=…)``; None where it has no such field."""
+    """The default of a class's field; None where it has no such field."""
     found = (one.value for one in _fields(source, owner) if source.code(one.target) == name)
     value = next((one for one in found if one is not None), None)
-    given = source.argument(value, "default") if isinstance(value, cst.Call) else None
-    return given.value if given is not None else value
+    return field_default(source, value) if value is not None else None
 
 
 def own_class(context: Context, name: str | None) -> tuple[Source, cst.ClassDef] | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import switches
+from warpline.rulekit.options import switches
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import NOT_LITERAL, Source, is_method
 from warpline.wire.births import Argument, Holder

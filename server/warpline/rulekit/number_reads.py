@@ -9,7 +9,8 @@ from dataclasses import replace
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Ends, Origin, assignments, option_names, origin, parameter_of
+from warpline.rulekit.options import option_names
+from warpline.rulekit.origins import Ends, Origin, assignments, origin, parameter_of
 from warpline.syntax.source import Source, methods
 
 PRINTS = ("print", "info", "debug", "warning", "log")

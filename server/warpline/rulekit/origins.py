@@ -13,6 +13,7 @@ from typing import Literal
 import libcst as cst
 
 from warpline.rulekit.context import Context
+from warpline.rulekit.options import adding, defaults, of_field, options_passed, spellings, switches
 from warpline.syntax.source import NOT_LITERAL, Source, is_method, receiver
 
 _SCOPES = (cst.FunctionDef, cst.ClassDef)
@@ -311,48 +312,31 @@ def _entry(source: Source, value: cst.BaseExpression, key: str) -> cst.BaseExpre
     return None
 
 
-def _adding(context: Context, name: str) -> Iterator[tuple[Source, cst.Call, str]]:
-    """The calls that add the option ``name``, each with how it is spelled there."""
-    wanted = {f"--{name}", f"--{name.replace('_', '-')}"}
-    for source, call in context.calls("add_argument", "option"):
-        spelled = next((one for one in option_names(source, call) if one in wanted), None)
-        if spelled is not None:
-            yield source, call, spelled
-
-
 def _options(context: Context, name: str) -> Iterator[Origin]:
-    """The default of ``add_argument("--num-workers", default=0)``."""
-    for source, call, spelled in _adding(context, name):
-        default = source.argument(call, "default")
-        if default is not None:
-            yield Origin("argument", source, default.value, f"the option `{spelled}`")
+    """The default of an option, as of ``add_argument("--num-workers", default=0)``."""
+    for source, default, words in defaults(context, name):
+        yield Origin("argument", source, default, words)
 
 
 def bare_switch(context: Context, name: str) -> Origin | None:
-    """The only ``add_argument("--name", action="store_true")`` without a default, which is False: its action.
-    No literal can be put there; the call takes a default (:func:`warpline.rulekit.flags.turned`)."""
-    actions = ((source, switches(source, call)) for source, call, _ in _adding(context, name))
+    """The only ``add_argument("--name", action="store_true")`` without a default, or of "store_false": its
+    action. No literal can be put there; the call takes a default
+    (:func:`warpline.rulekit.flags.turned`)."""
+    actions = ((source, switches(source, call)) for source, call, _ in adding(context, name))
     words = f"the option `--{name}`"
     return _only(Origin("argument", source, one, words) for source, one in actions if one is not None)
 
 
-def switches(source: Source, call: cst.Call) -> cst.BaseExpression | None:
-    """The action of an option that is off unless it is passed, and has no default; None of another one."""
-    action = source.argument(call, "action")
-    bare = source.passed(call, "action") == "store_true" and source.argument(call, "default") is None
-    return action.value if action is not None and bare else None
-
-
 def overridden(context: Context, origin: Origin) -> str | None:
-    """The word of the command line that gives an option another value than its default; None for none."""
-    call = origin.source.enclosing(origin.node, cst.Call) if origin.kind == "argument" else None
-    names = option_names(origin.source, call) if call is not None else []
+    """The word of the command line that gives an option, or a field that a parser fills, another value than
+    its default; None for none."""
+    names: set[str] = set()
+    if origin.kind == "argument":
+        names = spellings(context, origin.source, origin.node)
+    elif origin.kind == "field":
+        typed = origin.source.enclosing(origin.node, cst.AnnAssign)
+        names = of_field(origin.source.code(typed.target)) if typed is not None else names
     return next((word for word in options_passed(context) if word in names), None)
-
-
-def options_passed(context: Context) -> list[str]:
-    """The words of the command line, each without what is behind its ``=``."""
-    return [word.split("=")[0] for word in context.profile.manifest.argv]
 
 
 def executes_text(source: Source) -> bool:
@@ -361,10 +345,11 @@ def executes_text(source: Source) -> bool:
     return bool(source.calls_of("exec"))
 
 
-def option_names(source: Source, call: cst.Call) -> list[str]:
-    """All spellings of the option that ``add_argument("-j", "--workers", …)`` adds."""
-    names = (source.literal(arg.value) for arg in call.args if arg.keyword is None)
-    return [name for name in names if isinstance(name, str)]
+def field_default(source: Source, value: cst.BaseExpression) -> cst.BaseExpression:
+    """The default in ``field(default=…)``, that a dataclass's field gets; else ``value`` itself."""
+    is_field = isinstance(value, cst.Call) and source.is_named(value.func, "field", "Field")
+    given = source.argument(value, "default") if is_field and isinstance(value, cst.Call) else None
+    return given.value if given is not None else value
 
 
 def field_names(source: Source, owner: cst.ClassDef) -> list[str]:
@@ -378,7 +363,7 @@ def fields(context: Context, name: str) -> Iterator[Origin]:
     for source in context.sources():
         for node in source.nodes(cst.ClassDef):
             for value in _values(source, node, name):
-                yield Origin("field", source, value, f"`{node.name.value}.{name}`")
+                yield Origin("field", source, field_default(source, value), f"`{node.name.value}.{name}`")
         for call in source.calls_of("SimpleNamespace", "Namespace"):
             entry = source.argument(call, name)
             if entry is not None:
