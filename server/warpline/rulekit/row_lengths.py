@@ -59,7 +59,7 @@ def to_longest_row(context: Context, graph: Graph, found: Padding, place: tuple[
     seen that leaves padding out of what is computed."""
     source = context.source(place[0])
     function = function_at(source, place[1])
-    if function is None or not _hides_padding(context, graph, found):
+    if function is None or not hides_padding(context, graph, found):
         raise Refused(BY_HAND)
     told = _told(context, source, place[1], found.columns)
     if told is not None:
@@ -185,13 +185,13 @@ def by_word(
     if not own and (cost is None or round(cost.calls) > 1):
         raise Refused(BY_HAND)
     maker = next((owner for _, owner in context.classes(called_name(call))), call)
-    if not _hides_padding(context, graph, found) or is_counted_on(context, graph, maker, found):
+    if not hides_padding(context, graph, found) or is_counted_on(context, graph, maker, found):
         raise Refused(BY_HAND)
     edits = Edits(source).replace(word, f'"{_LONGEST}"')
     return edits.fix(TITLE, "unsafe")
 
 
-def _hides_padding(context: Context, graph: Graph, found: Padding) -> bool:
+def hides_padding(context: Context, graph: Graph, found: Padding) -> bool:
     """Whether something is seen that leaves padding out of what is computed, and nothing is compiled."""
     return _is_masked(graph, found) and not is_compiled(context)
 
@@ -220,7 +220,9 @@ def is_counted_on(context: Context, graph: Graph, maker: cst.CSTNode, found: Pad
         place, inputs = graph.place(node), node.inputs
         if inputs and fixed.issuperset(inputs):
             fixed.update(node.outputs)
-        elif node.name not in _LOOKUPS and not (graph.is_in_place(node) and inputs[0] in fixed):
+        elif node.name not in _LOOKUPS and not (
+            inputs[:1] and graph.is_in_place(node) and inputs[0] in fixed
+        ):
             whole = [one for one in inputs if one in fixed and (place, one) not in cut]
             table = any(columns in graph.shape(one) for one in whole)
             if table and not (_is_layer(graph, node, fixed, found) or _is_cut(context, place, columns)):

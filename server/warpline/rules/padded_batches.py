@@ -103,7 +103,9 @@ Unsafe: a function that fills rows up to a fixed length fills them up to the lon
 that a mask hides changes no value but by rounding; dropout draws other numbers. The edit is offered where a
 mask of the batch is seen, nothing is compiled, and nothing in the step counts on the length. Where such a
 function is given the length, its calls pass the longest row's instead. The only such function is edited, too,
-where it makes all batches before the steps, and nothing joins these. On a CPU, a line that takes the
+where it makes all batches before the steps, and nothing joins these. A tokenizer that does so before the
+steps (`padding="max_length"`, perhaps by a flag of yours) leaves it to the collator that pads each batch; a
+sequence's labels have to be padded there as well. On a CPU, a line that takes the
 rows from a table which is padded as a whole leaves out the columns that hold nothing but the padding token.
 What joins several batches later has to do so for rows of different lengths.
 
@@ -129,6 +131,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
+from warpline.rulekit.padded_later import by_flag, by_no_word, padding_flag
 from warpline.rulekit.padding import filled_at, filled_before, hides_classes, loaded_at, padded_at
 from warpline.rulekit.row_lengths import BY_HAND, COMPARED, by_word, to_longest_row
 from warpline.rulekit.saving import leaving
@@ -230,7 +233,10 @@ def _worked(context: Context, graph: Graph, found: Padding) -> dict[tuple[str, i
 
 def _fixed(context: Context, graph: Graph, found: Padding) -> tuple[str, int] | None:
     """Where batches are filled up to a fixed length: a call that does, a collate function or dataset, or a
-    function that made them before the steps."""
+    function that made them before the steps; the flag of the script's that has it so."""
+    flagged = padding_flag(context)
+    if flagged is not None:
+        return flagged[2].place
     asked = next(_asked(context), None)
     if asked is not None:
         return asked[0].place(asked[1])
@@ -260,15 +266,27 @@ def _asked(context: Context) -> Iterator[tuple[Source, cst.Call, cst.BaseExpress
 def _fix(context: Context, graph: Graph, found: Padding, fixed: tuple[str, int] | None) -> Fix | None:
     if not found.shared or (fixed is None and _is_ragged(found)):
         return None
-    asked = list(_asked(context))
+    asked, flagged = list(_asked(context)), padding_flag(context)
     try:
+        if flagged is not None:
+            return by_flag(context, graph, found, *flagged[1:])
         if fixed is None:
             return to_used_columns(context, graph, found)
         if len(asked) == 1:
-            return by_word(context, graph, found, *asked[0])
+            return _by_word(context, graph, found, *asked[0])
         return to_longest_row(context, graph, found, fixed)
     except Refused:
         return None
+
+
+def _by_word(
+    context: Context, graph: Graph, found: Padding, source: Source, call: cst.Call, word: cst.BaseExpression
+) -> Fix:
+    """Rows of a batch, or those from before the steps, without the word. Raises Refused."""
+    try:
+        return by_word(context, graph, found, source, call, word)
+    except Refused:
+        return by_no_word(context, graph, found, source, call, word)
 
 
 def _place(context: Context, found: Padding) -> tuple[str, int] | None:
