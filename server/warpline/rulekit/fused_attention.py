@@ -18,7 +18,7 @@ from warpline.rulekit.kernels import MATMULS
 from warpline.rulekit.terms import atom, follow, function_at
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source
-from warpline.wire.dataflow import Dataflow, Masked
+from warpline.wire.dataflow import MODULE, Dataflow, Masked
 from warpline.wire.precision import HALF
 
 _CALL = "aten::scaled_dot_product_attention"
@@ -31,6 +31,8 @@ _CUDNN = "aten::_scaled_dot_product_cudnn_attention"
 #: finds its plan takes a tenth of that, and one that makes it several times as much.
 PLANNED_MS = costs.bound("attention-planned")
 NAME = "scaled_dot_product_attention"
+#: What torch's modules call the mask that they pass on, where `is_causal` tells of it.
+_MASKS = ("attn_mask", "src_mask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,23 @@ def attention_call(context: Context, cost: LineCost) -> tuple[Source, cst.Call]:
     if len(calls) != 1:
         raise Refused("change the arguments of the attention where it is called")
     return source, calls[0]
+
+
+def module_call(context: Context, cost: LineCost) -> tuple[Source, cst.Call, cst.BaseExpression] | None:
+    """The line's only call of a module of torch's that passes on a mask and nothing that hides padding, and
+    that mask; None where the line has another attention, or `is_causal` is given."""
+    flow, source = context.profile.facts.dataflow, context.source(cost.file)
+    vias = {flow.sites[flow.site[one.operator]].via for one in masks_at(flow, cost.file, cost.line)}
+    found = [
+        (source, call, mask.value)
+        for call in source.calls(cost.line)
+        for name in _MASKS
+        if (mask := source.argument(call, name)) is not None
+    ]
+    if vias != {MODULE} or len(found) != 1:
+        return None
+    given = {arg.keyword.value if arg.keyword else arg.star for arg in found[0][1].args}
+    return None if given & {"*", "**", "is_causal", "key_padding_mask", "src_key_padding_mask"} else found[0]
 
 
 def is_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:

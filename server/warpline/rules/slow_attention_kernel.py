@@ -11,7 +11,9 @@ Finds calls of `F.scaled_dot_product_attention` for which torch cannot use its f
 - It computes in float32, which flash attention does not take, though the model's products run in 16 bits.
   Rotary embeddings do that, if their tables are float32: `x * cos` of a bfloat16 `x` is float32.
 - A causal mask is passed as a tensor. On a GPU flash attention takes no mask, so a slower kernel runs, and it
-  computes the hidden half of the scores too. So does the one on a CPU.
+  computes the hidden half of the scores too. So does the one on a CPU. `nn.MultiheadAttention` and
+  `nn.TransformerEncoderLayer` pass their mask on, unless `is_causal=True`
+  says what it is (they want the mask all the same).
 - cuDNN's attention makes a plan for each new size of its inputs, in milliseconds of host time. While a text
   is generated, or where batches have many lengths, nearly each step has a new size.
 
@@ -214,7 +216,7 @@ import libcst as cst
 from warpline.model.change import Fuse, MatmulRate, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.fused_attention import (
     NAME,
     Call,
@@ -227,6 +229,7 @@ from warpline.rulekit.fused_attention import (
     is_causal,
     made_causal,
     may_be_none,
+    module_call,
     planned_sizes,
     planning_ms,
     plans_mostly,
@@ -455,7 +458,21 @@ def _read_elsewhere(context: Context, held: Origin) -> bool:
     return written > 1 or unpacking > 1
 
 
+def _told_causal(source: Source, call: cst.Call, mask: cst.BaseExpression) -> Fix:
+    """``is_causal=True`` beside the mask: a module of torch's then leaves it out, but wants to have it."""
+    if isinstance(mask, (cst.Name, cst.Attribute)):
+        told = f"{source.code(mask)} is not None"
+    elif isinstance(mask, cst.Subscript) or source.name(getattr(mask, "func", mask)).startswith("torch."):
+        told = "True"
+    else:
+        raise Refused("pass `is_causal=True` besides the mask")
+    return Edits(source).set_argument(call, "is_causal", told).fix("Use is_causal=True", "unsafe")
+
+
 def _without_mask(context: Context, cost: LineCost) -> Fix:
+    alike = all(math.prod(one.mask[:-2]) == 1 for one in calls_of(cost))
+    if alike and (in_module := module_call(context, cost)) is not None:
+        return _told_causal(*in_module)
     source, call = attention_call(context, cost)
     held = _unpacked_mask(context, cost)
     entry = held.source.parent(held.node) if held is not None else None
