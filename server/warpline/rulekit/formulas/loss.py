@@ -8,8 +8,10 @@ from functools import partial
 
 from warpline.rulekit.formulas.activation import is_largest, without_maximum
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
+from warpline.rulekit.formulas.smoothing import smoothed
 from warpline.rulekit.graph.errors import FIRST, MOST_BETA, PROBABILITIES, SECOND, TOLERANCE, Error, forms
 from warpline.rulekit.graph.pointwise import GUARD, Numbers
+from warpline.rulekit.terms.calls import column_of
 from warpline.rulekit.terms.term import Term, factors, without_casts
 
 _ENTROPY = "Binary cross entropy"
@@ -19,8 +21,9 @@ _OPPOSITE = {"gt": "le", "lt": "ge"}
 @dataclass(frozen=True, slots=True)
 class Loss:
     """``smoothing``: of a cross entropy's labels. ``last``: its classes are along the last dimension, counted
-    from the end. ``words``: what its trial is told. ``ignored``: the class whose rows a mask leaves out.
-    ``apart``: it is not added up, and has one number for each label."""
+    from the end. ``words``: what its trial is told. ``ignored``: the class whose rows a mask leaves out of
+    ``rows``. ``apart``: it is not added up, and has one number for each label. ``others``: the number of
+    classes, where the smoothing is shared by all but the right one."""
 
     kind: str
     call: str
@@ -30,7 +33,9 @@ class Loss:
     last: bool = False
     words: tuple[str, ...] = ()
     ignored: Term | None = None
+    rows: Term | None = None
     apart: bool = False
+    others: Term | None = None
 
 
 def loss(term: Term) -> Loss | None:
@@ -72,7 +77,8 @@ def _mean_of_kept(whole: Term, number: Term, sign: float) -> Loss | None:
     number = without_casts(number)
     if len(rest) != 1 or abs(constant) != 1 or not (_is_total(rest[0], "sum") and _is_total(number, "sum")):
         return None
-    found, left_out = _kept(without_casts(rest[0].args[0]), sign * constant), _left_out(number.args[0], True)
+    found = _kept(without_casts(rest[0].args[0]), sign * constant)
+    left_out = _left_out(number.args[0], True, of=found.arguments[1]) if found is not None else None
     return found if found is not None and left_out == (found.arguments[1], found.ignored) else None
 
 
@@ -84,7 +90,8 @@ def _kept(term: Term, sign: float) -> Loss | None:
         if found is None:
             continue
         scores, label = found.arguments
-        wanted, ignored = _left_out(mask, True) or (None, None)
+        found = replace(found, rows=inner[0])
+        wanted, ignored = _left_out(mask, True, of=label) or (None, None)
         if label is not wanted:  # labels that are no classes may be among them
             wanted, ignored = _left_out(mask) or (None, None)
         if wanted and ignored and (label is wanted or _is_safe(label, wanted, ignored)):
@@ -111,16 +118,19 @@ def _masked(term: Term) -> list[tuple[Term, Term]]:
     return []
 
 
-def _left_out(mask: Term, classes: bool = False, other: bool = False) -> tuple[Term, Term] | None:
-    """The labels and the one whose rows ``mask`` leaves out, a whole number; ``other``: whose rows it leaves.
-    ``classes``: no label is below 0."""
+def _left_out(
+    mask: Term, classes: bool = False, other: bool = False, of: Term | None = None
+) -> tuple[Term, Term] | None:
+    """The labels and the one whose rows ``mask`` leaves out, a whole number, or of the labels ``of`` what has
+    a name; ``other``: whose rows it leaves. ``classes``: no label is below 0."""
     mask = without_casts(mask)
     if mask.op == "not":
-        return _left_out(mask.args[0], classes, not other)
+        return _left_out(mask.args[0], classes, not other, of)
     label, number = mask.args if len(mask.args) == 2 else (mask, mask)
-    if label.number is not None:
+    if label.number is not None or number is of:
         label, number = number, label
-    if number.number is None or not number.number.is_integer():
+    named = label is of and number.op in ("name", "attr") and mask.op in ("eq", "ne")
+    if not named and (number.number is None or not number.number.is_integer()):
         return None
     above = "gt" if label is mask.args[0] else "lt"
     if classes and number.number == 0 and mask.op == (_OPPOSITE[above] if other else above):
@@ -196,7 +206,7 @@ def _picked(inner: list[Term], sign: float) -> Loss | None:
     if term.op == "index" and len(term.args) == 3 and term.args[1].op == "arange":
         return _cross_entropy(term.args[0], term.args[2], sign=sign)
     if term.op == "gather" and term.args[1].number in (1, -1):
-        return _cross_entropy(term.args[0], _column_of(term.args[2]), sign=sign)
+        return _cross_entropy(term.args[0], column_of(term.args[2]), sign=sign)
     if term.op == "sum" and term.value[0] in ((1,), (-1,)):
         return _one_hot(term.args[0], sign)
     return None
@@ -208,7 +218,7 @@ def _normalized(whole: Term, picked: Term) -> Loss | None:
     if found is None or column.op != "gather" or column.args[1].number not in (1, -1):
         return None
     scores, dim, kept = found
-    target = _column_of(column.args[2])
+    target = column_of(column.args[2])
     # Of one row and one column the difference would be a matrix.
     if column.args[0] is not scores or target is None or kept is not (column is picked):
         return None
@@ -244,64 +254,11 @@ def _one_hot(term: Term, sign: float) -> Loss | None:
     if term.op != "mul":
         return None
     for mask, logs in (term.args, term.args[::-1]):
-        hot, smoothing = _smoothed(mask) or (without_casts(mask), None)
+        hot, smoothing, others = smoothed(mask) or (without_casts(mask), None, None)
         found = _cross_entropy(logs, hot.args[0], smoothing, sign) if hot.op == "one_hot" else None
         if found is not None:
+            found = replace(found, others=others)
             return replace(found, words=("one_hot", *(["smooth"] if smoothing else []), *found.words))
-    return None
-
-
-def _smoothed(term: Term) -> tuple[Term, Term] | None:
-    """``y`` as one-hot rows and ``s`` of ``y * (1 - s) + s / classes``."""
-    term = without_casts(term)
-    if term.op != "add":
-        return None
-    for product, rest in (term.args, term.args[::-1]):
-        if product.op != "mul":
-            continue
-        for hot, kept in (product.args, product.args[::-1]):
-            hot = without_casts(hot)
-            if hot.op != "one_hot" or len(hot.args) < 2:
-                continue
-            smoothing = _spread(rest, hot.args[1])
-            if smoothing is not None and _is_rest_of_one(kept, smoothing):
-                return hot, smoothing
-    return None
-
-
-def _spread(term: Term, classes: Term) -> Term | None:
-    """``s`` of ``s / classes``."""
-    if term.number is not None and classes.number is not None:
-        return Term("const", (), round(term.number * classes.number, 12))
-    if term.op == "div" and term.args[1] is classes:
-        return term.args[0]
-    if term.op == "mul" and classes.number:
-        for one, share in (term.args, term.args[::-1]):
-            if share.number is not None and abs(share.number * classes.number - 1) < TOLERANCE:
-                return one
-    return None
-
-
-def _is_rest_of_one(term: Term, smoothing: Term) -> bool:
-    """Whether ``term`` is ``1 - smoothing``."""
-    if term.number is not None and smoothing.number is not None:
-        return abs(term.number + smoothing.number - 1) < TOLERANCE
-    return term.op == "sub" and term.args[0].number == 1 and term.args[1] is smoothing
-
-
-def _column_of(term: Term) -> Term | None:
-    """``y`` of ``y.unsqueeze(1)``, ``y[:, None]`` and ``y.view(-1, 1)``."""
-    if term.op == "unsqueeze" and term.value in (1, -1):
-        return term.args[0]
-    if (
-        term.op == "index"
-        and len(term.args) == 3
-        and term.args[2].op == "const"
-        and term.args[2].value is None
-    ):
-        return term.args[0]
-    if term.op in ("view", "reshape") and [arg.number for arg in term.args[1:]] == [-1, 1]:
-        return term.args[0]
     return None
 
 

@@ -188,6 +188,53 @@ def _one_hot(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -
     return terms.make("one_hot", given["input"], *([number] if number else ())) if given.ok else None
 
 
+def _scatter(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """A number at the class of each row, among others that are all alike: of one-hot rows."""
+    value = "src" if "src" in keywords else "value"
+    given = Arguments(f"input dim index {value}", args, keywords)
+    whole, dim, column = given["input"], static(given["dim"]), column_of(given["index"])
+    if not given.ok or dim not in (1, -1) or column is None or given[value].op == "call":
+        return None
+    rest, classes = terms.const(0), terms.make("size", whole.args[0], value=dim) if whole.args else None
+    if whole.op == "full_like" and len(whole.args) == 2:
+        rest = whole.args[1]
+    elif whole.op == "zeros":
+        sizes = whole.args[: len(whole.args) - len(whole.value)]
+        sizes = sizes[0].args if len(sizes) == 1 else sizes
+        classes = sizes[1] if len(sizes) == 2 else None
+    elif whole.op != "zeros_like":
+        return None
+    if classes is None:
+        return None
+    hot = terms.make("one_hot", column, classes)
+    chosen = hot if given[value].number == 1 else terms.mul(hot, given[value])
+    return chosen if rest.number == 0 else terms.add(chosen, terms.mul(terms.sub(terms.const(1), hot), rest))
+
+
+def _fill(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """``zeros_like(x).fill_(number)`` is ``full_like(x, number)``."""
+    if len(args) != 2 or keywords:
+        return None
+    like = args[0].args[0] if args[0].op in ("zeros_like", "ones_like", "full_like") else args[0]
+    return terms.make("full_like", like, args[1])
+
+
+def column_of(term: Term) -> Term | None:
+    """``y`` of ``y.unsqueeze(1)``, ``y[:, None]`` and ``y.view(-1, 1)``."""
+    if term.op == "unsqueeze" and term.value in (1, -1):
+        return term.args[0]
+    if (
+        term.op == "index"
+        and len(term.args) == 3
+        and term.args[2].op == "const"
+        and term.args[2].value is None
+    ):
+        return term.args[0]
+    if term.op in ("view", "reshape") and [arg.number for arg in term.args[1:]] == [-1, 1]:
+        return term.args[0]
+    return None
+
+
 def _dropout(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
     given = Arguments("input p training inplace", args, keywords)
     p, training = given.get("p") or terms.const(0.5), given.get("training") or terms.const(True)
@@ -277,11 +324,15 @@ CALLS: dict[str, Call] = {
     "unsqueeze": _unsqueeze, "squeeze": _general("squeeze", "input dim", 1),
     "nll_loss": _general("nll_loss", "input target", 2),
     "binary_cross_entropy": _general("binary_cross_entropy", "input target", 2),
-    "one_hot": _one_hot,
+    "one_hot": _one_hot, "scatter": _scatter, "masked_select": _of("index", 2),
+    "fill": _fill,
 }  # fmt: skip
 
 #: Methods that change the tensor and return it.
-IN_PLACE = {f"{name}_": name for name in ("add", "sub", "mul", "div", "masked_fill", "neg", "sqrt", "exp")}
+IN_PLACE = {
+    f"{name}_": name
+    for name in ("add", "sub", "mul", "div", "masked_fill", "neg", "sqrt", "exp", "scatter", "fill")
+}
 
 
 def _plain(op: str) -> Call:
@@ -294,7 +345,7 @@ def _plain(op: str) -> Call:
 
 
 _WITHOUT_EFFECT = """
-ones zeros ones_like zeros_like full arange finfo view reshape expand expand_as flatten
+ones zeros ones_like zeros_like full full_like arange finfo view reshape expand expand_as flatten
 """
 CALLS.update({name: _plain(name) for name in _WITHOUT_EFFECT.split()})
 
