@@ -509,10 +509,8 @@ class Loop:
         """Let the loop only collect the tensors of ``written``, and put ``block`` behind it."""
         source, loop = self.source, self.loop
         first = source.line(self.body[0])
-        names = list(self.written.lists.values())
         outer = source.indentation(source.line(loop))
         inner = source.indentation(first).removeprefix(outer)
-        step = source.module.default_indent
         at = (source.line(loop), len(outer))
         end = (first - 1, len(source.lines[first - 2]))
         head = lines_of(source.slice(at, end))
@@ -524,15 +522,24 @@ class Loop:
             lead.pop()
         while head and not head[-1].strip():
             head.pop()
-        lines = [
+        edits.replace_statement(loop, "\n".join(self.collected(head, inner, block)))
+        self._let_go(edits, block)
+
+    def collected(self, head: list[str], inner: str, block: list[str]) -> list[str]:
+        """The lines of a loop that begins with ``head``, only collects the tensors, and has ``block`` behind
+        it."""
+        names, step = list(self.written.lists.values()), self.source.module.default_indent
+        return [
             f"{', '.join(names)} = {', '.join(['[]'] * len(names))}",
             *head,
-            *(f"{inner}{held}.append({code})" for code, held in self.written.lists.items()),
+            *(inner + text for text in self.keeping()),
             f"if {names[0]}:",
             *(step + text for text in block),
         ]
-        edits.replace_statement(loop, "\n".join(lines))
-        self._let_go(edits, block)
+
+    def keeping(self) -> list[str]:
+        """What a round does to collect its tensors."""
+        return [f"{held}.append({code})" for code, held in self.written.lists.items()]
 
     def _let_go(self, edits: Edits, block: list[str]) -> None:
         """Lists that are there for longer than the loop would keep gradients from being freed."""

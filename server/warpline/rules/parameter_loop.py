@@ -63,6 +63,55 @@ for clipping, and an optimizer with `fused=True` for updates.
 
 ## Example
 
+Whole states are averaged and loaded:
+
+```python
+import torch
+
+def follow(late, net, rate):
+    old = late.state_dict()
+    for name, new in net.state_dict().items():  #> found
+        old[name] = rate * new + (1 - rate) * old[name]
+        #^ cost step_ms=4 cpu_ms=4 device_ms=1 launches=120 calls=40
+        #^ op aten::mul count=80 cpu_ms=2; op aten::add count=40 cpu_ms=1
+        #^ node aten.mul.Tensor args=[%20,0.1] shape=[8]; node aten.mul.Tensor args=[%30,0.9] shape=[8]
+        #^ node aten.add.Tensor args=[%0,%1] shape=[8]
+        #^ node aten.mul.Tensor args=[%21,0.1] shape=[8]; node aten.mul.Tensor args=[%31,0.9] shape=[8]
+        #^ node aten.add.Tensor args=[%3,%4] shape=[8]
+    late.load_state_dict(old)
+    #^ cost step_ms=3 cpu_ms=3 device_ms=1 calls=1; op aten::copy_ count=40 cpu_ms=3
+    #^ node aten.copy_.default args=[%30,%2] shape=[8] via=module
+    #^ node aten.copy_.default args=[%31,%5] shape=[8] via=module
+
+for images in loader:
+    train(net, images)  #> cost device_ms=40 calls=1
+    follow(late, net, 0.1)  #> cost cpu_ms=0.1 calls=1
+```
+
+## Use instead
+
+```python
+import torch
+
+def follow(late, net, rate):
+    old = late.state_dict()
+    olds, news = [], []
+    for name, new in net.state_dict().items():
+        olds.append(old[name])
+        news.append(new)
+    if olds:
+        torch._foreach_lerp_(olds, news, rate)
+
+for images in loader:
+    train(net, images)
+    follow(late, net, 0.1)
+```
+
+The entries of a state are the network's own tensors. Whole numbers, such as what BatchNorm counts, are
+averaged and copied one by one.
+
+## Example
+
 A number that differs from tensor to tensor, which the operations on lists do not take:
 
 ```python
@@ -114,7 +163,7 @@ train(model)  #> cost device_ms=40
 
 Unsafe: on a GPU, an operation that multiplies and adds may round otherwise in the last bit. Safe on CPUs, and
 where each operation only multiplies, adds or copies; not for an average that is copied
-(`mine.copy_(d * mine + (1 - d) * theirs)`), which becomes one `torch._foreach_lerp_`. New tensors, such as
+(`mine.copy_(d * mine + (1 - d) * theirs)`) or loaded, which becomes one `torch._foreach_lerp_`. New tensors, such as
 `a * b`, are made for all parameters at once. The recorded step has to show that no round touches what another
 one changes, such as a tensor that is in a list twice: else no edit is offered. Torch's Adam rounds otherwise
 than one that is written out, and saved states of that one do not fit it.
@@ -127,16 +176,18 @@ than one that is written out, and saved states of that one do not fit it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import libcst as cst
 
 from warpline.model import costs
-from warpline.model.change import Change, FuseOptimizer, RemoveLaunches, Replace, Scale
+from warpline.model.change import Change, FuseOptimizer, RemoveLaunches, Replace, Scale, Together
 from warpline.model.profile import LineCost, Op
+from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.rulekit.at_once import read_at_once
+from warpline.rulekit.averaged_states import AVERAGE, Loaded, averaged_in_place, loaded
 from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.foreach_call import lists_at
 from warpline.rulekit.graph import graph_around
@@ -181,11 +232,13 @@ class ParameterLoop(Rule):
                 loops.setdefault(loop, []).append(cost)
                 known |= {loop} if over else set()
         for place, own in ((loop, loops[loop]) for loop in loops if loop in known):
-            spent = sum(cost.step_ms for cost in own)
+            hottest = max(own, key=lambda cost: cost.step_ms)
+            states = loaded(context.source(hottest.file), hottest.line)
+            loading = _loading(context, states, own)
+            spent = sum(cost.step_ms for cost in (*own, *loading))
             if not context.matters(spent):
                 continue
-            hottest = max(own, key=lambda cost: cost.step_ms)
-            lists = partial(lists_at, context, hottest)
+            lists = partial(_lists, context, hottest, states)
             written_out = not context.on_gpu and _is_adam(own) and _between(own) < spent / 2
             calls = sum(op.count for cost in own for op in _updating(cost))
             yield context.draft(
@@ -199,7 +252,7 @@ class ParameterLoop(Rule):
                 },
                 cause=hottest.place,
                 cost_ms=spent,
-                change=_adam(own) if written_out else _over_lists(context, own),
+                change=_adam(own) if written_out else _over_lists(context, own, loading),
                 fixes=[
                     _ADAM if written_out else lists,
                     *([partial(fused_adam, context, hottest)] if _is_adam(own) else []),
@@ -209,10 +262,26 @@ class ParameterLoop(Rule):
         yield from _in_frameworks(context, self.name)
 
 
-def _over_lists(context: Context, own: list[LineCost]) -> Change:
+def _loading(context: Context, states: Loaded | None, own: list[LineCost]) -> list[LineCost]:
+    """The other lines that load what the lines ``own`` made."""
+    found = context.costs_of(states.source, states.load) if states is not None else []
+    return [cost for cost in found if cost not in own]
+
+
+def _lists(context: Context, cost: LineCost, states: Loaded | None) -> Fix:
+    return averaged_in_place(context, states) if states is not None else lists_at(context, cost)
+
+
+def _over_lists(context: Context, own: list[LineCost], loading: Sequence[LineCost] = ()) -> Change:
     """On a CPU an operation on a list works on one tensor after the other, too. Where it was not tried, only
-    the time between the operations goes, but for that of the loop's head."""
+    the time between the operations goes, but for that of the loop's head. An average that is made in place is
+    one operation, and needs not be loaded."""
     places = tuple(cost.place for cost in own)
+    if loading:
+        removed = Scale(tuple(cost.place for cost in loading), device=0, host=0)
+        left = 1 / len(AVERAGE)
+        one = FuseOptimizer(places) if context.on_gpu else Scale(places, device=left, host=left)
+        return Together((one, removed))
     if context.on_gpu:
         return FuseOptimizer(places)
     rounds = max(map(_often, own))
