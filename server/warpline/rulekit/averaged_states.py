@@ -66,20 +66,17 @@ def _made(source: Source, given: cst.BaseExpression, load: cst.SimpleStatementLi
         source.line(use) > source.line(load) for use in source.uses(given.value, source.scope(load))
     ):
         return None
-    if isinstance(before, cst.SimpleStatementLine) and isinstance(assign := alone(before), cst.Assign):
-        entries = _entries(source, assign.value) if source.code(only_target(assign)) == given.value else None
-        return Loaded(source, entries[1], before, load, entries[0]) if entries is not None else None
-    last = before.body.body[-1] if isinstance(before, cst.For) else None
-    assign = alone(last) if isinstance(last, cst.SimpleStatementLine) else None
+    assign = alone(before.body.body[-1] if isinstance(before, cst.For) else before)
     target = only_target(assign)
-    if (
-        not isinstance(before, cst.For)
-        or not isinstance(assign, cst.Assign)
-        or not isinstance(target, cst.Subscript)
-        or source.code(target.value) != given.value
-    ):
+    if not isinstance(assign, cst.Assign) or target is None:
         return None
-    return Loaded(source, assign.value, before, load)
+    if isinstance(before, cst.For):
+        into = isinstance(target, cst.Subscript) and source.code(target.value) == given.value
+        return Loaded(source, assign.value, before, load) if into else None
+    entries = _entries(source, assign.value) if source.code(target) == given.value else None
+    if entries is None or not isinstance(before, cst.SimpleStatementLine):
+        return None
+    return Loaded(source, entries[1], before, load, entries[0])
 
 
 def _entries(source: Source, node: cst.CSTNode) -> tuple[cst.CompFor, cst.BaseExpression] | None:

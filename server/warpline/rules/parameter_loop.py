@@ -162,11 +162,11 @@ train(model)  #> cost device_ms=40
 ## Fix safety
 
 Unsafe: on a GPU, an operation that multiplies and adds may round otherwise in the last bit. Safe on CPUs, and
-where each operation only multiplies, adds or copies; not for an average that is copied
-(`mine.copy_(d * mine + (1 - d) * theirs)`) or loaded, which becomes one `torch._foreach_lerp_`. New tensors, such as
-`a * b`, are made for all parameters at once. The recorded step has to show that no round touches what another
-one changes, such as a tensor that is in a list twice: else no edit is offered. Torch's Adam rounds otherwise
-than one that is written out, and saved states of that one do not fit it.
+where each operation only multiplies, adds or copies; not for an average that is copied (`mine.copy_(d * mine
++ (1 - d) * theirs)`) or loaded, which becomes one `torch._foreach_lerp_`. New tensors, such as `a * b`, are
+made for all parameters at once. The recorded step has to show that no round touches what another one changes,
+such as a tensor that is in a list twice: else no edit is offered. Torch's Adam rounds otherwise than one that
+is written out, and saved states of that one do not fit it.
 
 ## References
 
