@@ -12,7 +12,8 @@ from warpline.diagnosis import diagnose
 from warpline.diagnosis.recompute import fixes
 from warpline.model.report import Finding
 from warpline.rulekit import Context, Refused
-from warpline.rulekit.frameworks import applies, setting_fix
+from warpline.rulekit.framework_settings import setting_fix
+from warpline.rulekit.frameworks import applies
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 from warpline.wire.frameworks import constructions

@@ -16,7 +16,8 @@ from warpline import pipeline
 from warpline.diagnosis.rebase import rebase
 from warpline.model.profile import Profile
 from warpline.rulekit import Context, Refused
-from warpline.rulekit.frameworks import applies, setting_fix
+from warpline.rulekit.framework_settings import setting_fix
+from warpline.rulekit.frameworks import applies
 from warpline.text.edits import apply
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.sites import Framework, facts_of

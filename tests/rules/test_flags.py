@@ -237,6 +237,26 @@ def forward(config, x):
 """,
 ]
 
+LIBRARY = """\
+from argparse import ArgumentParser
+
+parser = ArgumentParser()
+parser.add_argument("--lean", default=True, type=bool)  # here
+args = parser.parse_args([])
+{switch}
+for images, classes in batches:
+    loss = criterion(net(images), classes)  {run}
+"""
+CHECKPOINTS += [
+    LIBRARY.format(switch=switch, run=f"{CALLED}; {AGAIN}")
+    for switch in (
+        "net.set_grad_checkpointing(args.lean)",
+        "net.set_grad_checkpointing(enable=args.lean)",
+        "if args.lean:\n    net.set_grad_checkpointing()",
+        "if args.lean:\n    net.set_grad_checkpointing(True)",
+    )
+]
+
 
 def found(rule_name: str, code: str) -> tuple[str, Draft]:
     example = read_example(code)
@@ -264,6 +284,27 @@ def test_checkpointing_is_switched_off_where_the_flag_is_written(code: str) -> N
     assert draft.line == _marked(text)
     old, new = (one.split("\n")[draft.line - 1] for one in (text, apply(text, draft.fixes[0].edits)))
     assert new != old and new in (old.replace("True", "False"), old.replace("False", "True"))
+
+
+@pytest.mark.parametrize(
+    ("switch", "after"),
+    [
+        ("net.set_grad_checkpointing()", ""),
+        ("net.set_grad_checkpointing(True)", ""),
+        ("for one in (net, other):\n    one.set_grad_checkpointing()", None),
+        ("net.set_grad_checkpointing()\nother.set_grad_checkpointing()", None),
+    ],
+)
+def test_a_library_s_switch_is_left_out(switch: str, after: str | None) -> None:
+    text, draft = found(
+        "needless-checkpointing", HEAD + LIBRARY.format(switch=switch, run=f"{CALLED}; {AGAIN}")
+    )
+    fixed = [apply(text, fix.edits) for fix in draft.fixes]
+    if after is None:
+        assert not any(one.count("set_grad_checkpointing") == 1 for one in fixed)
+    else:
+        assert text.split("\n")[draft.line - 1] == switch
+        assert fixed == [text.replace(switch + "\n", after)]
 
 
 def test_blocks_that_are_handed_to_checkpoint_are_taken_as_they_are() -> None:

@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import libcst as cst
-
 from warpline.model.change import MatmulRate, OverlapCopies, Together
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Source
+from warpline.rulekit import Context, Draft, Refused
 from warpline.rulekit.autocasting import lowering
 from warpline.rulekit.copies import host_to_device
-from warpline.rulekit.frameworks import (
-    applies,
-    construction_call,
-    is_set,
-    own_class,
-    runs_in,
-    setting_fix,
-)
-from warpline.rulekit.reached import main_edit
+from warpline.rulekit.framework_settings import edited_at, setting_fix
+from warpline.rulekit.frameworks import applies, construction_call, is_set, runs_in
 from warpline.rulekit.saving import without
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
@@ -61,8 +52,7 @@ def _moved(
 ) -> Draft | None:
     """The draft with the framework's settings as its fixes. None where the call is not in the text, because
     the framework makes that object itself."""
-    found = construction_call(context, site, one)
-    if found is None:
+    if construction_call(context, site, one) is None:
         return None
     workers = getattr(draft.change, "workers", None)
     made: list[Fix] = []
@@ -92,7 +82,7 @@ def _moved(
         message += f" No edit is offered: {reasons[0]}."
     elif made and one.method != "generate" and (name := next(iter(settings[0].arguments), "")):
         message += f" The setting is `{name}` of `{facts_of(Framework, site).type or one.name}` here."
-    file, line = _place(context, found, made, site)
+    file, line = edited_at(context, site, one, made[0] if made else None)
     moved = replace(draft, file=file, line=line, message=message, evidence=evidence, fixes=fixes)
     if made and isinstance(draft.change, OverlapCopies) and any(each.instead for each in settings):
         costs = (context.cost(*place) for place in draft.change.places)
@@ -113,19 +103,3 @@ def _at_precision(moved: Draft, change: MatmulRate, first: list[Setting]) -> Dra
     if len(moved.fixes) > 1 and moved.alternative is None:
         return replace(moved, alternative=rounded)
     return moved
-
-
-def _place(context: Context, found: tuple[Source, cst.Call], made: list[Fix], site: Site) -> tuple[str, int]:
-    """The construction; where the value is written, if that is elsewhere."""
-    source, call = found
-    first, last = source.span(call)[0][0], source.span(call)[1][0]
-    edit = main_edit(made[0]) if made else None
-    beside = edit is not None and edit.start == edit.end  # a statement of its own, above or below
-    if edit is None or (edit.file == site.file and first - beside <= edit.start[0] <= last + beside):
-        return site.place
-    own = own_class(context, facts_of(Framework, site).type)
-    if own is not None and edit.file == own[0].path and beside:  # a new field
-        begins, ends = own[0].span(own[1])
-        if begins[0] <= edit.start[0] <= ends[0] + 1:
-            return edit.file, own[0].line(own[1].name)
-    return edit.file, edit.start[0]

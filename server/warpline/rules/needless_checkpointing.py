@@ -10,6 +10,9 @@ operators read: all their tensors, each counted every time an operator that does
 There, compiled code is not reported, because the sizes of its operators are not recorded, and neither are
 recurrent layers of cuDNN, MIOpen or oneDNN and maximum pooling, because they store more than they read.
 
+The finding is at the flag, option or field that switches it on, if it is known, also of a library's model
+(`model.set_grad_checkpointing(args.grad_checkpointing)` of timm).
+
 ## Why is this slow
 
 Checkpointing runs the forward pass of a block a second time inside the backward pass, to keep its
@@ -244,10 +247,11 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, size
 from warpline.rulekit.calling import Function, below, callers, function_of
-from warpline.rulekit.flags import Switch, switch_of, switching_call, turned
+from warpline.rulekit.flags import Switch, flags_of, switch_of, switching_call, turned
 from warpline.rulekit.graph.graph import MOVED, SAME
 from warpline.rulekit.terms import atom
 from warpline.rulekit.terms.evaluate import module_members
+from warpline.wire.frameworks import switches_of_checkpointing
 
 #: Share of the free memory that the activations may take: the allocator needs some room besides.
 MOST_OF_FREE = bound("memory-for-activations")
@@ -301,7 +305,7 @@ class NeedlessCheckpointing(Rule):
         uses = _uses(context, called)
         switch = _switch(context, uses)
         switching = _switching(context, uses) if switch is None else None
-        if switching is not None and (switch := switch_of(context, *switching)) is not None:
+        if switching is not None and (switch := _switch_of(context, *switching)) is not None:
             switching = None  # `if args.save_memory: model.enable_checkpointing()`
         place = called[0].place if len(called) == 1 else hottest.place
         if len(uses) == 1 and _block(*uses[0]) is not None:
@@ -466,8 +470,20 @@ def _switch(context: Context, uses: list[Use]) -> Switch | None:
     return first if all(one is not None and one.flag.node is first.flag.node for one in others) else None
 
 
+def _switch_of(context: Context, source: Source, call: cst.Call) -> Switch | None:
+    """The flag that the switching call is given, or by which it runs."""
+    given = (one for arg in call.args[:1] for one in flags_of(context, source, arg.value, True))
+    flag = next((one for one in given if one.flag.kind != "literal"), None)
+    return flag or switch_of(context, source, call)
+
+
 def _switching(context: Context, uses: list[Use]) -> tuple[Source, cst.Call] | None:
-    """The one call that has all of them run: ``model.enable_checkpointing()``."""
+    """The one call that has all of them run: ``model.enable_checkpointing()``; a library's method, where the
+    library calls ``checkpoint``."""
+    if not uses:
+        calls = [*context.calls(*switches_of_checkpointing())]
+        ran = [one for one in calls if context.reached.node(*one) is not False]
+        return ran[0] if len(ran) == 1 else None
     found = [switching_call(context, *use) for use in uses]
     first = found[0] if found else None
     if first is None or any(one is None or one[1] is not first[1] for one in found):

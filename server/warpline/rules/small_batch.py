@@ -431,7 +431,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.accumulating import Parts, accumulated_every, parts_of
 from warpline.rulekit.changing import Changes
-from warpline.rulekit.frameworks import ACCUMULATES, accumulating_half
+from warpline.rulekit.framework_settings import ACCUMULATES, accumulating_half
 from warpline.rulekit.holders import holder
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms

@@ -1,8 +1,9 @@
 """Frameworks that own the training loop: what the user constructs, and which settings answer which finding.
 
-One file per framework, with ``CONSTRUCTIONS``, and ``MODELS`` where it has models; nothing has to be
-registered. The runner reads which calls to note, the server which of their arguments to offer. An argument is
-offered only where the installed version has it, whatever is written here.
+One file per framework, with ``CONSTRUCTIONS``, and ``MODELS`` where it has models, ``CHECKPOINTING`` where
+these have a method for that; nothing has to be registered. The runner reads which calls to note, the server
+which of their arguments to offer. An argument is offered only where the installed version has it, whatever is
+written here.
 """
 
 from __future__ import annotations
@@ -141,6 +142,11 @@ def constructions() -> tuple[Construction, ...]:
 def models() -> tuple[str, ...]:
     """Patterns of dotted names of calls that make a model: a ``torch.nn.Module`` with code of its own."""
     return tuple(pattern for module in _files() for pattern in getattr(module, "MODELS", ()))
+
+
+def switches_of_checkpointing() -> tuple[str, ...]:
+    """Methods, one of each model's own class, that have it compute activations again."""
+    return tuple(name for module in _files() for name in getattr(module, "CHECKPOINTING", ()))
 
 
 @cache  # a folder is read once, not for each report

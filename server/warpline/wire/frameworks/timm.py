@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import Construction, Setting
 
 MODELS = (r"timm\.create_model", r"timm\.models\..+")
+CHECKPOINTING = ("set_grad_checkpointing",)  # open_clip's models have it as well
 
 
 def _average(name: str, device: str, *more: Setting, newer: str = "") -> Construction:
