@@ -113,6 +113,20 @@ WIDE = "where.unsqueeze(-1).expand(-1, -1, scores.size(-1))"
             "scores = self.norm(x) @ self.table.weight.T\nreturn scores[:, :1]",
             "scores = self.norm(x)[:, :1] @ self.table.weight.T",
         ),
+        (
+            "x = self.norm(x).flatten(0, 1)\nx = self.head(x)\nx = x.view(len(where), -1, 40)\nx = x[:, -1]\n"
+            "return x",
+            "x = self.head(x.unflatten(0, (len(where), -1))[:, -1])\n        return x\n",
+        ),
+        (
+            "x = self.head(x.flatten(0, 1))\nscores = x.reshape((2, 6, -1))\nlast = scores[:, 5]\n"
+            "return last",
+            "x = self.head(x.flatten(0, 1).unflatten(0, (2, 6))[:, 5])\n        last = x\n",
+        ),
+        (
+            "rows = self.head(self.norm(x).view(-1, 8))\nreturn rows.view(2, -1, 40)[:, -1]",
+            "rows = self.head(self.norm(x).view(-1, 8).unflatten(0, (2, -1))[:, -1])\n        return rows\n",
+        ),
     ],
 )
 def test_positions_are_selected_before_the_layer(tmp_path: Path, body: str, after: str) -> None:
@@ -210,6 +224,9 @@ def test_layers_of_each_position_in_a_row(tmp_path: Path) -> None:
         "scores = self.head(x)\nscores = scores[:, 2:]\nreturn scores[:, -1:]",  # the second one as well
         "scores = self.head(x)\nreturn scores.view(-1, 40)[::6]",
         "return self.other(x)[:, -1]",
+        "rows = self.head(x.view(-1, 8))\nx = rows.view(2, 6, 40)\nself.kept = x\nreturn x[:, -1]",
+        "rows = self.head(x.view(-1, 8))\nn = len(where)\nx = rows.view(n, -1, 40)\nreturn x[:, -1]",
+        "rows = self.head(x.view(-1, 8))\nx = rows.view(2, 6, 40)\nrows = [1]\nreturn x[:, -1] * len(rows)",
     ],
 )
 def test_what_may_need_all_positions(tmp_path: Path, body: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -14,7 +13,7 @@ from warpline.rulekit.graph.graph import Node
 from warpline.rulekit.graph.rows import PartlyUsed, is_alone
 from warpline.rulekit.terms import names_in
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import NOT_LITERAL, Source, called_name, is_method
+from warpline.syntax.source import NOT_LITERAL, Source, Statement, called_name, only_target
 
 BY_HAND = "select the positions that are used before this layer, and compute it only for them"
 #: Modules that make of each position its own result.
@@ -23,21 +22,17 @@ _FUNCTION = "torch.nn.functional.linear"
 _CHOOSE = ("gather", "take_along_dim")
 #: Indices with as many entries at their end as what they are laid over: they fit other features as well.
 _SPREAD = (".unsqueeze(-1)", ".unsqueeze(2)", "[..., None]", "[:, :, None]")
-#: What a parameter for the positions may be called.
-_NAMES = ("positions", "at_positions", "kept_positions")
-#: Calls that give the same before the layer is called as behind it.
-_PURE = ("len", "size", "arange")
-#: What calls modules by itself, and takes less than Python does.
-_BETWEEN = ("torch.jit", "DataParallel")
-_ALL = cst.Slice(lower=None, upper=None)
 
 
 @dataclass(frozen=True)
 class Chain:
-    """What is done to ``base``, up to ``node``, which is a selection of positions."""
+    """What is done to ``base``, up to ``node``, which is a selection of positions. ``regrouped``: what is
+    done before to the rows, as a method of the layer's input; ``view``: the statement that does only that."""
 
     base: cst.BaseExpression
     node: cst.BaseExpression
+    regrouped: str = ""
+    view: Statement | None = None
 
 
 def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
@@ -57,16 +52,21 @@ def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
             raise Refused(BY_HAND)
         chain = of_all(source, graph, found, direct)
         edits = Edits(source)
-        selected = _with(source, chain, given, "")
+        selected = _with(source, chain, given)
         edits.replace(chain.node, source.rewritten(layer, {given: selected}))
         return edits.fix("Select the positions before the layer", "unsafe")
     target = assign.targets[0].target if len(assign.targets) == 1 else None
     if not isinstance(target, cst.Name):
         raise Refused(BY_HAND)
     chain = of_all(source, graph, found, only_use(source, graph, assign, target, rank, columns))
-    edits = Edits(source)
-    edits.replace(given, _with(source, chain, given, target.value))
-    edits.replace(chain.node, target.value)
+    edits, last = Edits(source), source.statement(chain.node)
+    edits.replace(given, _with(source, chain, given))
+    if chain.view is not None:
+        edits.remove(chain.view)
+    if last is not None and source.code(last).strip() == f"{target.value} = {source.code(chain.node)}":
+        edits.remove(last)
+    else:
+        edits.replace(chain.node, target.value)
     return edits.fix("Select the positions before the layer", "unsafe")
 
 
@@ -152,21 +152,71 @@ def only_use(
         later = [one for one in later if source.line(one) <= end and not source.binds(one)]
     if not later or (source.loops(assign) and not bound and len(names) > len(later)):
         raise Refused(BY_HAND)
-    chain = chain_of(source, graph, later[0], rank, columns)
-    last = source.statement(later[0])
-    if chain is None or last not in block or not all(source.inside(one, chain.node) for one in later):
+    view = regrouping(source, graph, later[0], columns) if rank == 2 and len(later) == 1 else None
+    chain = _renamed(source, graph, view, columns) if view is not None else None
+    chain = chain or chain_of(source, graph, later[0], rank, columns)
+    last = source.statement(chain.node) if chain is not None else None
+    if chain is None or last is None or last not in block:
         raise Refused(BY_HAND)
-    used = names_in(chain.node) - {target.value}
-    between = block[block.index(own) + 1 : block.index(last)]
-    if not all(used.isdisjoint(names_in(part)) for part in between):
+    parts: list[cst.CSTNode] = [chain.node, *([chain.view] if chain.view is not None else [])]
+    if not all(any(source.inside(one, part) for part in parts) for one in later):
+        raise Refused(BY_HAND)
+    between = [one for one in block[block.index(own) + 1 : block.index(last)] if one is not chain.view]
+    read = {target.value, *([chain.base.value] if isinstance(chain.base, cst.Name) else [])}
+    used = set().union(*map(names_in, parts)) - read
+    if any((used | (read if chain.view is not None else set())) & names_in(part) for part in between):
         raise Refused(BY_HAND)
     if used & {one.value for one in source.nodes(cst.Name, within=own) if source.binds(one)}:
         raise Refused(BY_HAND)
     return chain
 
 
+@dataclass(frozen=True)
+class Regrouping:
+    """``call`` views rows as several dimensions, as ``code`` does with rows of other sizes."""
+
+    call: cst.Call
+    code: str
+    rank: int
+
+
+def regrouping(source: Source, graph: Graph, base: cst.BaseExpression, columns: int) -> Regrouping | None:
+    """``base.view(batch, -1, columns)`` of ``base``, which has two dimensions."""
+    above = source.parent(base)
+    call = source.parent(above) if isinstance(above, cst.Attribute) and above.value is base else None
+    if not isinstance(call, cst.Call) or called_name(call) not in ("view", "reshape"):
+        return None
+    sizes = [arg.value for arg in call.args]
+    if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
+        sizes = [one.value for one in sizes[0].elements]
+    made = [
+        graph.shape(node.outputs[0])
+        for line in source.extent(call)
+        for node in graph.at((source.path, line))
+        if node.name in ("view", "_unsafe_view") and graph.shape(node.inputs[0])[1:] == (columns,)
+    ]
+    if len(sizes) < 3 or not made or any((len(one), one[-1]) != (len(sizes), columns) for one in made):
+        return None
+    code = ", ".join(source.code(one) for one in sizes[:-1])
+    return Regrouping(call, f".unflatten(0, ({code}))", len(sizes))
+
+
+def _renamed(source: Source, graph: Graph, view: Regrouping, columns: int) -> Chain | None:
+    """The selection of what ``view`` gives a name."""
+    assign = source.parent(view.call)
+    target = only_target(assign)
+    if not isinstance(assign, cst.Assign) or not isinstance(target, cst.Name):
+        return None
+    chain = only_use(source, graph, assign, target, view.rank, columns)
+    return replace(chain, regrouped=view.code, view=source.statement(assign))
+
+
 def chain_of(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, columns: int) -> Chain | None:
     """What selects positions of ``base``, and leaves the last of its ``rank`` dimensions as it is."""
+    view = regrouping(source, graph, base, columns) if rank == 2 else None
+    if view is not None:
+        chain = chain_of(source, graph, view.call, view.rank, columns)
+        return replace(chain, regrouped=view.code) if chain is not None else None
     node: cst.BaseExpression = base
     found: cst.BaseExpression | None = None
     while rank > 1:
@@ -210,7 +260,7 @@ def chain_of(source: Source, graph: Graph, base: cst.BaseExpression, rank: int, 
 def _indexed(source: Source, graph: Graph, part: cst.Subscript, rank: int, columns: int) -> int | None:
     """How many dimensions are left of ``part``, which leaves the last one; None where it may not."""
     indices = [one.slice for one in part.slice]
-    if len(indices) == rank and _is_all(indices[-1]):
+    if len(indices) == rank and is_all(indices[-1]):
         indices.pop()  # all features
     if len(indices) >= rank:
         return None
@@ -242,168 +292,16 @@ def _is_choice(source: Source, call: cst.Call, base: cst.BaseExpression, at: int
     return ".expand(" in code and code.endswith(widths)
 
 
-def _with(source: Source, chain: Chain, given: cst.BaseExpression, name: str) -> str:
+def _with(source: Source, chain: Chain, given: cst.BaseExpression) -> str:
     """The selection, of ``given`` instead. Raises Refused where that would be computed more than once."""
     plain = isinstance(given, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
     code = source.code(given) if plain else f"({source.code(given)})"
+    name = chain.base.value if isinstance(chain.base, cst.Name) else ""
     again: list[cst.BaseExpression] = [*source.uses(name, chain.node)] or [chain.base]
     if len(again) > 1 and not isinstance(given, cst.Name):
         raise Refused(BY_HAND)
-    return source.rewritten(chain.node, dict.fromkeys(again, code))
+    return source.rewritten(chain.node, dict.fromkeys(again, code + chain.regrouped))
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """``chain`` selects by ``index``, in brackets behind the text ``first``."""
-
-    chain: Chain
-    first: str
-    index: str
-
-
-def by_parameter(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
-    """Select positions of the layer's input by a new parameter of the function that calls the layer, with
-    which its caller says what it selects of the result. Raises Refused."""
-    inner, outer = graph.place(found.product), graph.caller(found.product)
-    if inner is None or outer is None:
-        raise Refused(BY_HAND)
-    source, caller = context.source(inner[0]), context.source(outer[0])
-    layers = [
-        (given, at)
-        for layer, given in layers_at(source, graph, found.product)
-        for at in _returned_at(source, layer)
-    ]
-    function = source.enclosing(layers[0][0], cst.FunctionDef) if len(layers) == 1 else None
-    if function is None or not _takes_more(context, source, function):
-        raise Refused(BY_HAND)
-    name, (given, at) = function.name.value, layers[0]
-    calls = [
-        (call, chosen)
-        for call in caller.calls(outer[1])
-        if (name == "forward" or called_name(call) == name)
-        and (chosen := _chosen(caller, graph, call, at, rank_of(graph, found), found.columns)) is not None
-    ]
-    if len(calls) != 1:
-        raise Refused(BY_HAND)
-    ((call, chosen),) = calls
-    of_all(caller, graph, found, chosen.chain)
-    used = {one.value for one in source.nodes(cst.Name, within=function)}
-    used |= {one.keyword.value for one in call.args if one.keyword is not None}
-    fresh = next((one for one in _NAMES if one not in used), None)
-    if fresh is None or any(one.star for one in call.args) or "#" in source.code(function.params):
-        raise Refused(BY_HAND)
-    edits = Edits(source)
-    here = edits if caller is source else Edits(caller)
-    params = source.code(function.params).rstrip().removesuffix(",")
-    plain = isinstance(given, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
-    code = source.code(given) if plain else f"({source.code(given)})"
-    edits.replace(function.params, f"{params}, {fresh}=slice(None)")
-    edits.replace(given, f"{code}[{chosen.first}{fresh}]")
-    if chosen.chain.base is call:
-        written = caller.code(call)[:-1].rstrip().removesuffix(",")
-        here.replace(chosen.chain.node, f"{written}, {fresh}={chosen.index})")
-    else:
-        here.set_argument(call, fresh, chosen.index)
-        here.replace(chosen.chain.node, caller.code(chosen.chain.base))
-    return edits.fix("Select the positions before the layer", "unsafe", here)
-
-
-def _returned_at(source: Source, layer: cst.BaseExpression) -> Iterator[int | None]:
-    """Where the layer's result is in the tuple that the function returns; None: it is all that it returns.
-    Nothing where it is not returned as it is, or read as well."""
-    value, above = layer, source.parent(layer)
-    if isinstance(above, cst.Assign) and isinstance(above.targets[0].target, cst.Name):
-        name = above.targets[0].target
-        uses = source.uses(name.value, source.scope(layer))
-        if len(uses) != 2 or uses[0] is not name:
-            return
-        value, above = uses[1], source.parent(uses[1])
-    outer = source.parent(above) if isinstance(above, cst.Element) else None
-    if isinstance(above, cst.Return):
-        yield None
-    elif isinstance(outer, cst.Tuple) and isinstance(source.parent(outer), cst.Return):
-        yield [one.value for one in outer.elements].index(value)
-
-
-def _takes_more(context: Context, source: Source, function: cst.FunctionDef) -> bool:
-    """Whether the function can be given one more parameter: what its caller calls is no other function, as
-    of another class that the script may choose, and nothing compiles it or divides what it is given."""
-    params = function.params
-    plain = bool(params.params) and not (params.kwonly_params or params.star_kwarg or params.posonly_params)
-    passes_on = any(word in one.text for one in context.sources() for word in _BETWEEN)
-    owner = source.enclosing(function, cst.ClassDef)
-    if not plain or isinstance(params.star_arg, cst.Param) or passes_on:
-        return False
-    if owner is None:
-        return True
-    uses = [
-        (other, one)
-        for other in context.sources()
-        for one in other.nodes(cst.Name)
-        if one.value == owner.name.value
-        and one is not owner.name
-        and other.enclosing(one, cst.Annotation, cst.ImportFrom) is None
-    ]
-    bases = [source.name(one.value) for one in owner.bases]
-    return bases == ["torch.nn.Module"] and not owner.decorators and len(uses) == 1 and _is_made(*uses[0])
-
-
-def _is_made(source: Source, name: cst.Name) -> bool:
-    """Whether the class is called there, whatever the script is told."""
-    call = source.parent(name)
-    choices = [
-        one for one in source.ancestors(name) if isinstance(one, (cst.If, cst.IfExp, cst.Dict, cst.Match))
-    ]
-    chosen = any("__name__" not in source.code(getattr(one, "test", one)) for one in choices)
-    return isinstance(call, cst.Call) and call.func is name and not chosen
-
-
-def _chosen(
-    source: Source, graph: Graph, call: cst.Call, at: int | None, rank: int, columns: int
-) -> _Chosen | None:
-    """What is taken of the call's result, or of what is ``at`` that place in it, if that is all that is done
-    to it."""
-    assign = source.parent(call)
-    if not isinstance(assign, cst.Assign):
-        direct = chain_of(source, graph, call, rank, columns) if at is None else None
-        return _selection(source, direct, rank) if direct is not None else None
-    target: cst.CSTNode = assign.targets[0].target
-    if at is not None:
-        names = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else []
-        target = names[at] if at < len(names) else assign
-    if len(assign.targets) > 1 or not isinstance(target, cst.Name):
-        return None
-    try:
-        return _selection(source, only_use(source, graph, assign, target, rank, columns), rank)
-    except Refused:
-        return None
-
-
-def _selection(source: Source, chain: Chain, rank: int) -> _Chosen | None:
-    """The one selection that ``chain`` is, as an index to pass."""
-    node = chain.node
-    parts: list[cst.CSTNode] = []
-    if isinstance(node, cst.Subscript) and node.value is chain.base:
-        parts = [one.slice.value if isinstance(one.slice, cst.Index) else one.slice for one in node.slice]
-    elif is_method(node, "select") and source.parent(chain.base) is node.func:
-        parts = [_ALL] * source.literal(node.args[0].value) + [node.args[1].value]
-    pure = (called_name(one) in _PURE for part in parts for one in source.nodes(cst.Call, within=part))
-    if not parts or not all(pure):
-        return None
-    while len(parts) > 1 and _is_all(parts[-1]):
-        parts = parts[:-1]
-    codes = [_written(source, part) for part in parts]
-    if len(parts) == 2 and _is_all(parts[0]) and rank > 2:
-        return _Chosen(chain, ":, ", codes[1])
-    return _Chosen(chain, "", codes[0] if len(codes) == 1 else f"({', '.join(codes)})")
-
-
-def _is_all(part: cst.CSTNode) -> bool:
+def is_all(part: cst.CSTNode) -> bool:
     return isinstance(part, cst.Slice) and not (part.lower or part.upper or part.step)
-
-
-def _written(source: Source, part: cst.CSTNode) -> str:
-    if not isinstance(part, cst.Slice):
-        return source.code(part)
-    ends = [part.lower, part.upper, *([part.step] if part.step else [])]
-    return f"slice({', '.join(source.code(one) if one is not None else 'None' for one in ends)})"

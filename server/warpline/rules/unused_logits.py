@@ -91,13 +91,13 @@ scores = model.head(states)  #> cost device_ms=9
 ## Fix safety
 
 Unsafe: the loss is the same up to rounding. The edit is offered where one function calls a linear layer and
-then selects the positions: it selects them of the layer's input. So it does where a cross entropy in the same
-block ignores positions, or its losses are added up with a mask: there it selects them of the targets, too.
-Where a function returns the layer's result and its caller selects by an index, such as the last position, the
-function gets a parameter for that index, which is all positions for other callers. Elsewhere the positions
-have to reach the layer. Selecting by a mask makes the host wait for the number of rows, and none is offered
-for CUDA graphs, which cannot wait; if each row has the same number of positions, `topk` or `gather` avoid
-that.
+then selects the positions: it selects them of the layer's input, also of rows that a `view` regroups
+before. So it does where a cross entropy in the same block ignores positions, or its losses are added up
+with a mask: there it selects them of the targets, too. Where a function returns the layer's result and its
+caller selects by an index, such as the last position, the function gets a parameter for that index, which
+is all positions for other callers. Elsewhere the positions have to reach the layer. Selecting by a mask
+makes the host wait for the number of rows, and none is offered for CUDA graphs, which cannot wait; if each
+row has the same number of positions, `topk` or `gather` avoid that.
 
 ## References
 
@@ -115,12 +115,13 @@ from functools import partial
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
-from warpline.rulekit.before_layer import BY_HAND, before_layer, by_parameter
+from warpline.rulekit.before_layer import BY_HAND, before_layer
 from warpline.rulekit.before_loss import before_loss
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.matched import FileLine
 from warpline.rulekit.graph.rows import PartlyUsed, partly_used
+from warpline.rulekit.positions_passed import by_parameter
 from warpline.rulekit.saving import Spent
 
 #: Of the rows. Selecting rows costs a copy of them and a wait, and fewer rows than half are worth both.
