@@ -78,7 +78,7 @@ def summary(bets: list[Bet]) -> None:
             continue
         inside = sum(bet.low <= (bet.measured or 0) <= bet.high for bet in some)
         width = median(bet.high / bet.low for bet in some)
-        scripts = len({bet.script for bet in some})
+        scripts = len({bet.name for bet in some})
         print(
             f"\n{basis}: {len(some)} fixes on {scripts} scripts, median error {100 * median(errors):.0f} %, "
             f"largest {100 * max(errors):.0f} %; {inside} of {len(some)} inside, median width {width:.2f}"

@@ -29,6 +29,8 @@ from pathlib import Path
 from statistics import median
 from typing import cast
 
+from betting import program_name  # beside this file
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
@@ -66,6 +68,7 @@ FIRST = (
     ("First contact on GPUs, round 21", "round21", "cuda"),
     ("First contact on CPUs, round 21", "round21cpu", "cpu"),
     ("Framework programs, round 5", "frameworks3", "cuda"),
+    ("First contact on CPUs, round 23", "round23cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
@@ -185,7 +188,7 @@ def added(files: list[Path], note: str) -> None:
     for file in files:
         for bet in json.loads(file.read_text(encoding="utf-8")):
             if bet["ratios"]:
-                name = f"{note}/{bet['script'].removesuffix('.py')}"
+                name = f"{note}/{program_name(Path(bet['folder'], bet['script']))}"
                 device = "cuda" if "NVIDIA" in bet["device"] else "cpu"
                 numbers = [round(bet["predicted"], 3), round(median(bet["ratios"]), 3)]
                 row = [bet["basis"], *numbers, name, bet["rule"], device, bet["made"][:10]]
