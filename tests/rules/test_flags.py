@@ -359,19 +359,89 @@ class Model(Saving, nn.Module):
 """
 
 
-@pytest.mark.parametrize("value", [True, False])
-def test_the_value_that_a_module_was_made_with_is_the_flag(value: bool) -> None:
-    example = read_example(HEAD + RECORDED)
-    line = next(n for n, text in enumerate(example.text.split("\n"), 1) if "PRESETS" in text)
-    holder = Holder("entry", FILE, line, 43, "recompute")
+#: A helper that gets the flag, and the script's own form of it.
+HELPED = f"""\
+PRESETS = {{"tiny": dict(dim=96, recompute=True)}}
+
+def thrifty(work, x, lean):
+    if lean:
+        return checkpoint(work, x)  {CALLED}; {AGAIN}
+    return work(x)
+
+class Block(nn.Module):
+    def __init__(self, dim, recompute=False):
+        self.lean = recompute
+
+    def forward(self, x):
+        return thrifty(self.inner, x, self.lean)
+
+class Head(nn.Module):
+    def __init__(self, dim, recompute=False):
+        self.lean = recompute
+
+    def forward(self, x):
+        return thrifty(self.inner, x, lean=self.lean)
+"""
+OWN = (
+    (
+        """\
+import torch
+
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, work, x):
+        ctx.work, ctx.x = work, x
+        with torch.no_grad():
+            return work(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad():
+            x = ctx.x.detach().requires_grad_()
+            return None, *torch.autograd.grad(ctx.work(x), x, grad)
+
+"""
+        + HELPED
+    )
+    .replace("checkpoint(work", "Again.apply(work")
+    .replace("op CheckpointFunction", "op Again")
+)
+
+
+def recorded(code: str, value: bool) -> tuple[str, int, Draft]:
+    """The text, the line where the run saw that the flag is written, and what is found."""
+    example = read_example(HEAD + code)
+    line, text = next(one for one in enumerate(example.text.split("\n"), 1) if "PRESETS" in one[1])
+    holder = Holder("entry", FILE, line, text.index("True"), "recompute")
     site = Site("module", FILE, 1, "<module>", arguments=(Argument("recompute", value, True, holder),))
     facts = replace(example.profile.facts, sites=(site,))
     rule = rule_named("needless-checkpointing")
     assert rule is not None
     (draft,) = rule.find(Context(replace(example.profile, facts=facts), texts(example)))
+    return example.text, line, draft
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_the_value_that_a_module_was_made_with_is_the_flag(value: bool) -> None:
+    text, line, draft = recorded(RECORDED, value)
     assert (draft.line == line) is value
     if value:
-        assert "dict(dim=96, recompute=False)" in apply(example.text, draft.fixes[0].edits)
+        assert "dict(dim=96, recompute=False)" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize("code", [HELPED, OWN])
+def test_a_helper_gets_the_flag_of_a_module(code: str) -> None:
+    text, line, draft = recorded(code, True)
+    assert draft.line == line
+    assert "dict(dim=96, recompute=False)" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize("given", ["x.requires_grad", "True", "self.other"])
+@pytest.mark.parametrize("code", [HELPED, OWN])
+def test_a_helper_that_gets_it_otherwise_too_keeps_it(code: str, given: str) -> None:
+    text, line, draft = recorded(code.replace("lean=self.lean", f"lean={given}"), True)
+    assert draft.line != line
+    assert all("recompute=True" in apply(text, fix.edits) for fix in draft.fixes)
 
 
 @pytest.mark.parametrize("code", UNDECIDED)

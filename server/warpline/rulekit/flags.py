@@ -10,7 +10,17 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import literal_at, words
-from warpline.rulekit.origins import Origin, bare_switch, fields, is_self, only_value, origin, overridden
+from warpline.rulekit.origins import (
+    Origin,
+    bare_switch,
+    called_as,
+    fields,
+    is_self,
+    only_value,
+    origin,
+    overridden,
+    passing,
+)
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, receiver
 
@@ -51,8 +61,8 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
 def _passed(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The value that a module's constructor got for a flag of the object, as the run recorded it, where
     ``node`` runs by that flag. Nothing where modules got several, or it is not a literal in the script."""
-    for part, needed in _own_flags(source, node):
-        name = part.attr.value
+    for where, part, needed in _flags_of_objects(context, source, node):
+        name = _parameter(context, where, part)
         given = [one for site in context.sites("module") for one in site.arguments if one.name == name]
         holders = {(one.holder.kind, one.holder.place): one for one in given if one.holder is not None}
         if len(holders) != 1 or any(one.value is not needed or not one.passed for one in given):
@@ -64,6 +74,35 @@ def _passed(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Swi
         except Refused:
             continue
         yield Switch(Origin("literal", where, literal, words(one.holder)), True)
+
+
+def _flags_of_objects(
+    context: Context, source: Source, node: cst.CSTNode
+) -> Iterator[tuple[Source, cst.Attribute, bool]]:
+    """The flags of an object by which ``node`` runs, each with what it has to be: its method's own, or that
+    which all calls give to a parameter of the function, ``run(block, x, self.saving)``."""
+    for part, needed in _own_flags(source, node):
+        yield source, part, needed
+    function = source.enclosing(node, cst.FunctionDef)
+    for name, needed in _conditions(source, node):
+        if function is None or not isinstance(name, cst.Name):
+            continue
+        calls = passing(context, source, function, name.value)
+        flags = [
+            (where, arg.value)
+            for where, _, arg in calls
+            if isinstance(arg.value, cst.Attribute) and is_self(arg.value.value)
+        ]
+        same = {_parameter(context, *one) for one in flags}
+        if len(same) == 1 and len(flags) == len([*context.calls(called_as(source, function))]):
+            yield *flags[0], needed
+
+
+def _parameter(context: Context, source: Source, flag: cst.Attribute) -> str:
+    """The parameter of the constructor that an object's flag is, of another name as in ``self.lean =
+    saving``."""
+    given = only_value(context, source, flag)
+    return given[1].value if given is not None and isinstance(given[1], cst.Name) else flag.attr.value
 
 
 def _wraps(source: Source, name: cst.Name) -> bool:
