@@ -463,7 +463,7 @@ def test_workers_gain_nothing_on_a_cpu_whose_cores_the_operators_use(cores: int,
     assert (waiting.step_ms < 0.8 * truth) == (cores > 1)
 
 
-@pytest.mark.parametrize(("cores", "threads", "loaded_ms"), [(2, 1, 9.0), (4, 2, 4.5), (16, 8, 9 / 8)])
+@pytest.mark.parametrize(("cores", "threads", "loaded_ms"), [(4, 2, 4.5), (16, 8, 9 / 8), (4, 3, 9.0)])
 def test_workers_on_a_cpu_have_the_cores_that_the_operators_leave(
     cores: int, threads: int, loaded_ms: float
 ) -> None:
@@ -475,6 +475,17 @@ def test_workers_on_a_cpu_have_the_cores_that_the_operators_leave(
     predicted = found.predict(LoaderWorkers(cores, AT[5]))
     assert predicted is not None
     assert predicted.step_ms == pytest.approx(loaded_ms, rel=0.1)
+
+
+def test_workers_use_the_core_of_a_single_thread_that_waits_for_them() -> None:
+    def slow_loading(m: Machine) -> None:
+        m.load(5, 9000)
+        m.op(10, "aten::mm", 800)
+
+    found, _ = simulation(slow_loading, on_gpu=False, cores=2, threads=1)
+    predicted = found.predict(LoaderWorkers(2, AT[5]))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx((9 + 0.8) / 2, rel=0.01), "two cores share all work"
 
 
 def test_tf32_is_predicted_from_the_rates_of_the_device() -> None:
@@ -543,8 +554,8 @@ def test_a_place_that_was_never_seen_changes_nothing() -> None:
 
 
 def test_workers_that_keep_several_cores_busy() -> None:
-    """Of four cores the step leaves three: room for one worker that keeps two of them busy, or for three."""
-    found, truth = simulation(on_cpu, on_gpu=False, cores=4, threads=1)
+    """Of four cores the step leaves two: room for one worker that keeps both of them busy, or for two."""
+    found, truth = simulation(on_cpu, on_gpu=False, cores=4, threads=2)
     single, double = (found.predict(LoaderWorkers(3, AT[5], cores=cores)) for cores in (1, 2))
     none = found.predict(LoaderWorkers(3, AT[5], cores=4))
     assert single is not None and double is not None and none is not None

@@ -52,6 +52,11 @@ def are_rows(context: Context, site: Site) -> bool:
     return False
 
 
+def takes_whole(site: Site) -> bool:
+    """Whether the loader gives its dataset all rows of a batch at once: ``batch_size=None``."""
+    return any(one.name == "batch_size" and one.passed and one.value is None for one in site.arguments)
+
+
 def _values(returned: cst.BaseExpression | None) -> list[cst.BaseExpression]:
     """What a sample is made of; [] where default collation and conversion may differ in type."""
     if isinstance(returned, (cst.Tuple, cst.List)):

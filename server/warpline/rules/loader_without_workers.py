@@ -247,6 +247,19 @@ for batch in loader:  #> cost cpu_ms=0.1 idle_ms=0.1 loader_ms=0.1; use loader
     train(batch)  #> cost device_ms=30
 ```
 
+Batches that are taken whole already:
+
+```python
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
+
+points = TensorDataset(positions, charges)
+rows = BatchSampler(RandomSampler(points), 64, False)
+loader = DataLoader(points, batch_size=None, sampler=rows)
+#^ site loader num_workers=0 dataset_type=TensorDataset in_main_ms=0.8 with.batch_size=None
+for batch in loader:  #> cost cpu_ms=0.8 idle_ms=0.8 loader_ms=0.8; use loader
+    train(batch)  #> cost device_ms=5
+```
+
 A loader created in every step, as for a validation in the step, would start its workers each time:
 
 ```python
@@ -309,7 +322,7 @@ from warpline.rulekit.loaders import (
     waits,
     whence,
 )
-from warpline.rulekit.whole_batches import are_rows, whole_batches
+from warpline.rulekit.whole_batches import are_rows, takes_whole, whole_batches
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -360,7 +373,8 @@ class LoaderWithoutWorkers(Rule):
             rows = are_rows(context, site)
             kept = kept_samples(context, site, lines, wait)
             if rows or (batch < TAKE_MS and kept is None):
-                yield _picked(context, site, lines, wait, rows)
+                if not takes_whole(site):
+                    yield _picked(context, site, lines, wait, rows)
                 continue
             busy = _busy(loader)
             waiting = busy < BUSY

@@ -4,7 +4,8 @@
 
 Finds a `DataLoader` with workers that the step waits for, if they take too long for their batches and the
 machine has free cores, and computes how many workers would keep up with the step. Workers that mostly wait,
-as for a disk, share cores with each other and with the step.
+as for a disk, share cores with each other and with the step. On a CPU whose operators have one thread, that
+one sleeps while the step waits, and its core is free for a worker meanwhile.
 
 ## Why is this slow
 
@@ -56,6 +57,30 @@ from torch.utils.data import DataLoader
 loader = DataLoader(scans_of_a_store, batch_size=16, num_workers=6)
 for scans, ages in loader:
     train(scans, ages)
+```
+
+## Example
+
+A worker that computes, where the operators' only thread waits for it most of the time. Two share its core:
+
+```python
+#> device kind=cpu; flags cpu_count=2 threads=1; workers batch_ms=50 busy=1
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=16, num_workers=1)
+#^ found; site loader num_workers=1 persistent_workers=true batches_per_epoch=500 epochs_started=1
+for images, labels in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader
+    train(images, labels)  #> cost cpu_ms=10
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=16, num_workers=2)
+for images, labels in loader:
+    train(images, labels)
 ```
 
 ## Example
@@ -149,7 +174,6 @@ from warpline.rulekit.loaders import (
     edit_site,
     exposed_ms,
     iterated_at,
-    spare_cores,
     starved_ms,
     taking_ms,
     waits,
@@ -174,10 +198,13 @@ class TooFewLoaderWorkers(Rule):
                 continue
             # In steady state `present` workers make `present` batches in as many steps.
             batch_ms = present * context.step_ms
-            enough = math.ceil(batch_ms / max(context.step_ms - wait, batch_ms / 64)) + 1
+            own_ms = context.step_ms - wait
+            enough = math.ceil(batch_ms / max(own_ms, batch_ms / 64)) + 1
             busy = _busy(context)
             workers = min(enough, _room(context, busy), loader.batches_per_epoch or 64, 64)
-            left = max(0.0, batch_ms / max(1, workers) - (context.step_ms - wait))
+            # All work takes so long that no core is free.
+            least_ms = (own_ms + batch_ms * busy) / (context.profile.facts.flags.cpu_count or 1)
+            left = max(0.0, batch_ms / max(1, workers) - own_ms, least_ms - own_ms)
             kept = kept_samples(context, site, lines, wait)
             if kept is not None and (workers <= present or kept.left_ms <= max(left, taking_ms(batch_ms))):
                 evidence = {"present": count("num_workers", present, "workers")}
@@ -220,14 +247,17 @@ class TooFewLoaderWorkers(Rule):
 def _busy(context: Context) -> float:
     """Cores that a worker keeps busy: a part of one where it also waits for something else."""
     workers = context.profile.facts.workers
-    return 1.0 if workers is None or workers.busy is None else max(workers.busy, LEAST_BUSY)
+    busy = 1.0 if workers is None or workers.busy is None else max(workers.busy, LEAST_BUSY)
+    return busy if busy < 1 else float(round(busy))
 
 
 def _room(context: Context, busy: float) -> int:
-    """How many workers have a processor each, beside those that make the steps. Those that mostly wait for
-    something else, as for a disk, share all of them."""
-    cores = int(context.profile.facts.flags.cpu_count or 1)
+    """How many workers have a processor each, beside those that make the steps, or take turns with a thread
+    that sleeps while the step waits. Those that mostly wait for something else, as for a disk, share all of
+    them."""
+    flags, on_cpu = context.profile.facts.flags, context.profile.manifest.device.kind == "cpu"
+    cores = int(flags.cpu_count or 1)
     if busy >= BUSY:
-        spare = spare_cores(context)
-        cores = cores - 1 if spare is None else spare
+        free = flags.cores_of_workers if on_cpu else None
+        cores = cores - 1 if free is None else free
     return int(cores / busy)

@@ -47,8 +47,8 @@ class Simulation:
         self._trace, self._profile = trace, profile
         self._rates = device.rates(trace)
         self._cores = int(trace.facts.flags.cpu_count or os.cpu_count() or 1)
-        spare = trace.facts.flags.spare_cores if trace.manifest.device.kind == "cpu" else None
-        #: Cores that loader workers can use without taking them from the step's operators.
+        spare = trace.facts.flags.cores_of_workers if trace.manifest.device.kind == "cpu" else None
+        #: Cores that loader workers can use, some of them only while the step waits (``_least``).
         self._spare = self._cores if spare is None else spare
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps

@@ -34,6 +34,12 @@ class Flags:
             return None
         return max(0, int(self.cpu_count) - int(self.threads))
 
+    @property
+    def cores_of_workers(self) -> int | None:
+        """Cores that loader workers can use while the step waits for them. A single thread of the operators
+        sleeps then, and does not spin, so its core is one of them."""
+        return self.cpu_count if self.threads == 1 else self.spare_cores
+
 
 @dataclass(frozen=True)
 class Memory:
