@@ -217,5 +217,10 @@ def test_the_wait_is_shorter_by_what_all_workers_save_of_a_batch(
     assert one.predicted.step_ms == pytest.approx(40 - saved_ms)
 
 
+def test_a_turn_of_a_loop_may_be_longer_than_each_of_its_short_lines() -> None:
+    assert findings(LONG_LOOP, 100, 14_000) == [at(LONG_LOOP, "#:loop")]  # three of 7 us each
+    assert findings(LONG_LOOP, 100, 8_000) == []  # of 12 us: each is worth a look of its own
+
+
 def test_of_several_long_lines_none_is_the_slow_one() -> None:
     assert findings(LONG_FUNCTION, 30, 64) == []

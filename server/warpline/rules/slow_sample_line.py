@@ -338,7 +338,8 @@ def _hottest(
     places, total = tuple(groups[around]), whole[around]
     often = max(calls[place] for place in places)
     repeated = _repeated_at(context, lines, places[0]) if often * _SHORT_MS > total else None
-    if isinstance(around, (cst.For, cst.While)) and often * _SHORT_MS > total:
+    short = sum(spent[place] for place in places if spent[place] < calls[place] * _SHORT_MS)
+    if isinstance(around, (cst.For, cst.While)) and (often * _SHORT_MS > total or short >= least):
         repeated = _Repeated(context.source(places[0][0]).place(around), _LOOP)
     if total < least or (around is not None and repeated is None):
         return None
