@@ -127,3 +127,62 @@ def test_gradients_of_gradients_are_not_compiled() -> None:
     for fix in found.fixes:
         with pytest.raises(Refused, match="gradients of gradients"):
             fix()
+
+
+FLOWS = """\
+import torch
+from flows import *
+
+def build(device):
+    layers = [Layer(4) for _ in range(3)]
+    flow = Chain(*layers).to(device)
+    #^ site module type=flows.Chain
+    print(sum(p.numel() for p in flow.parameters()))
+    return flow
+
+def likelihood(flow, x):
+    return flow(x).sum()
+
+def train(flow, batches):
+    for x in batches:
+        loss = -likelihood(flow, x)  #> cost step_ms=9 cpu_ms=9 launches=300
+        loss.backward()
+
+model = build("cuda")
+train(model, batches)
+"""
+
+
+@pytest.mark.parametrize("name", ["model", "flow"])
+def test_a_model_of_another_file_s_class_that_a_function_makes_and_another_one_calls(name: str) -> None:
+    given = FLOWS.replace("model", name).replace("(flow, ", f"({name}, ").replace("-flow(", f"-{name}(")
+    found, example = aim(given), read_example(given)
+    assert found.place == (FILE, 6)
+    (after, *_) = (apply(example.text, fix().edits) for fix in found.fixes)
+    assert "    flow = Chain(*layers).to(device)\n    flow.compile()\n" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('model = build("cuda")', 'model = build("cuda")\nother = build("cpu")'),
+        ("    return flow", "    return flow.train()"),
+        (
+            "    print(sum(p.numel() for p in flow.parameters()))",
+            "    if wide:\n        flow = Chain(*layers[:2])",
+        ),
+    ],
+)
+def test_a_model_that_is_not_made_in_one_place_of_a_function_is_compiled_by_its_caller(
+    old: str, new: str
+) -> None:
+    given = FLOWS.replace(old, new).replace("(flow, ", "(model, ")
+    example = read_example(given)
+    (after, *_) = (apply(example.text, fix().edits) for fix in aim(given).fixes)
+    assert 'model = build("cuda")\nmodel.compile()\n' in after
+
+
+def test_what_is_handed_over_and_no_class_of_a_module_is_none() -> None:
+    given = FLOWS.replace("type=flows.Chain", "type=flows.Layer").replace("(flow, ", "(model, ")
+    with pytest.raises(Refused, match="not found"):
+        aim(given).fixes[0]()

@@ -78,7 +78,12 @@ def several(steps: Iterable[TrainingStep]) -> list[tuple[TrainingStep, str]]:
 
 def _is_module(step: TrainingStep, name: str) -> bool:
     made = classes_of(step, name)
-    return bool(made) and all(one.startswith("torch.nn.") or _has_forward(step.source, one) for one in made)
+    return bool(made) and all(
+        one.startswith("torch.nn.")
+        or _has_forward(step.source, one)
+        or one.rpartition(".")[2] in step.modules
+        for one in made
+    )
 
 
 def _is_plain(step: TrainingStep, name: str) -> bool:
@@ -236,6 +241,28 @@ def model_made(step: TrainingStep, name: str) -> Statement | None:
     return found
 
 
+def made_inside(step: TrainingStep, name: str) -> tuple[Statement, str] | None:
+    """Where the function that returns the model, and is called once in this file, makes it, and its name
+    there: ``net`` of ``return net``. None where no such function does, or the caller changes it after."""
+    source, made = step.source, model_made(step, name)
+    assigned = source.nodes(cst.Assign, within=made) if made is not None else []
+    value = _given(source, assigned[0], name) if len(assigned) == 1 else None
+    back = source.returned(value) if value is not None else None
+    if not isinstance(back, cst.Name) or not isinstance(value, cst.Call):
+        return None
+    function = source.enclosing(back, cst.FunctionDef)
+    called = source.nodes(cst.Name)
+    if function is None or sum(one.value == function.name.value for one in called) != 2:
+        return None
+    inside = [
+        source.statement(one)
+        for one in source.nodes(cst.Assign, within=function)
+        if _given(source, one, back.value) is not None and step.ran(one)
+    ]
+    last = inside[-1] if inside else None
+    return (last, back.value) if last is not None and last in function.body.body else None
+
+
 def finished_in(step: TrainingStep, name: str) -> cst.Call | None:
     """The method by which a function of this file returns the model that it makes, as in ``return
     net.to(device)``; None where the model is no such function's, or is moved after that."""
@@ -274,11 +301,25 @@ def constructor(source: Source, value: cst.BaseExpression, inside: frozenset[str
             continue  # ``.cuda()`` of what is made
         for function in source.nodes(cst.FunctionDef):
             if function.name.value == name and name not in inside:
-                made = [node.value for node in source.nodes(cst.Return, within=function) if node.value]
+                back = [node.value for node in source.nodes(cst.Return, within=function) if node.value]
+                made = [one for value in back for one in _made_in(source, function, value)]
                 classes = {constructor(source, one, inside | {name}) for one in made}
                 return classes.pop() if len(classes) == 1 else ""
         return name
     return ""
+
+
+def _made_in(
+    source: Source, function: cst.FunctionDef, value: cst.BaseExpression
+) -> list[cst.BaseExpression]:
+    """What a function gives the name that it returns, but for what only moves it: ``net = net.cuda()``."""
+    while is_method(value, *_RETURN_IT):
+        value = cst.ensure_type(value.func, cst.Attribute).value
+    if not isinstance(value, cst.Name):
+        return [value]
+    given = source.assigned(value.value, within=function)
+    moved = [one for one in given if source.code(receiver(one) or one) == value.value]
+    return [one for one in given if one not in moved] or [value]
 
 
 def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = None) -> None:
@@ -289,6 +330,8 @@ def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = 
     if name is None:
         raise Refused("the model was not found in the forward pass")
     made = model_made(step, name)
+    if layer is None and name is not None and (inside := made_inside(step, name)) is not None:
+        made, name = inside
     line = code.format(model=name)
     if layer is not None and each is not None:
         line = f"for {layer} in {name}:\n    {each.format(model=layer)}"
@@ -308,5 +351,6 @@ def model_place(step: TrainingStep, name: str | None = None) -> tuple[str, int]:
     """Where such a line belongs: the statement that makes the model (or ``name``), else the forward pass."""
     name = name or trained(step)[0]
     made = model_made(step, name) if name is not None else None
-    statement = made or (step.forward[0] if step.forward else None)
+    inside = made_inside(step, name) if name is not None and trained(step) == (name, None) else None
+    statement = inside[0] if inside is not None else made or (step.forward[0] if step.forward else None)
     return step.source.place(statement if statement is not None else step.backward)

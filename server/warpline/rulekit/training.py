@@ -17,6 +17,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.reached import Reached
 from warpline.rulekit.terms.evaluate import descend
 from warpline.syntax.source import Source, Statement, called_name, is_method, methods
+from warpline.wire.sites import Module, facts_of
 
 #: Calls that bring a batch to the model and compute nothing.
 _MOVES = {
@@ -36,12 +37,14 @@ _BACKWARD = ("backward", "manual_backward")
 @dataclass(frozen=True)
 class TrainingStep:
     """``backward``: the call, or the ``return`` of the loss to a framework that makes the call; the rest is
-    found around it, in the same block. ``graph``: lines that add to autograd's graph, as recorded."""
+    found around it, in the same block. ``graph``: lines that add to autograd's graph, as recorded.
+    ``modules``: names of the user's classes that modules were made of."""
 
     source: Source
     backward: cst.Call | cst.Return
     reached: Reached | None = None
     graph: frozenset[int] = frozenset()
+    modules: frozenset[str] = frozenset()
 
     def adds_to_graph(self, statement: Statement) -> bool:
         """Whether the loss may go back through what a statement computes: not through what makes a batch."""
@@ -160,6 +163,8 @@ def training_steps(context: Context) -> list[TrainingStep]:
 
     Only lines with a cost count: what did not run is not this step."""
     found, returned = [], []
+    types = (facts_of(Module, site).type or "" for site in context.sites(Module.KIND))
+    modules = frozenset(one.rpartition(".")[2] for one in types if "." in one)
     for file in dict.fromkeys(
         [context.profile.manifest.script, *(cost.file for cost in context.profile.lines)]
     ):
@@ -168,8 +173,10 @@ def training_steps(context: Context) -> list[TrainingStep]:
         graph = frozenset(cost.line for cost in own if max(cost.nodes, cost.total_nodes) > 0)
         for call in source.nodes(cst.Call):
             if is_method(call, *_BACKWARD):
-                found.append(TrainingStep(source, call, context.reached, graph))
-        returned += [TrainingStep(source, one, context.reached, graph) for one in _handed_back(source)]
+                found.append(TrainingStep(source, call, context.reached, graph, modules))
+        returned += [
+            TrainingStep(source, one, context.reached, graph, modules) for one in _handed_back(source)
+        ]
     found.sort(key=lambda step: (not step.ran(step.backward), -_spent(context, step)))
     return [*found, *(step for step in returned if step.ran(step.backward))]
 
