@@ -149,13 +149,31 @@ BY_FOURS = """\
 for some in BatchSampler(SequentialSampler(table), 4, False):
     found.append(model(table[some].view(4, -1)))  #> cost step_ms=9 calls=1
 """
+#: A name of two loops, and one that a branch may have given another value.
+TWICE = """\
+def judge(essays, marks, rows=4):  # here
+    starts = range(0, len(essays), rows)
+    for at in starts:
+        found.append(model(essays[at : at + rows]))  #> cost step_ms=9 calls=1
+    starts = range(0, len(marks), 64)
+    for at in starts:
+        kept.append(found[at])
+"""
+BRANCHED = """\
+def judge(essays, rows=4):
+    starts = range(0, len(essays), rows)
+    if essays.long:
+        starts = range(0, len(essays), 2)
+    for at in starts:
+        found.append(model(essays[at : at + rows]))  #> cost step_ms=9 calls=1
+"""
 FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", "")  # more rows if larger
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        *(SAMPLER, LOADED, BY_FOURS, FIRST_FEW),
+        *(SAMPLER, LOADED, BY_FOURS, FIRST_FEW, TWICE, BRANCHED),
         *(LAST, CALLED, WINDOWS, ELSEWHERE),
         *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
         *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES, YIELDED, MADE, RETURNED),

@@ -99,9 +99,7 @@ def _turns(
     """What gives ``loop`` its turns: what it iterates over, and what functions of this file that are called
     there return or yield; each with the loop that has these turns, which may be a generator's own."""
     if isinstance(over, cst.Name):
-        function = source.enclosing(loop, cst.FunctionDef)
-        given = source.assigned(over.value, within=function)
-        over = given[0] if len(given) == 1 else over
+        over = _value(source, loop, over.value) or over
     yield loop, over
     calls = source.nodes(cst.Call, within=over) if depth else []
     called = {called_name(call) for call in calls}
@@ -119,6 +117,16 @@ def _turns(
                 yield loop, inner
             else:
                 yield from _turns(source, inner, inner.iter, depth - 1)
+
+
+def _value(source: Source, loop: Loop, name: str) -> cst.BaseExpression | None:
+    """The only value of a name in the function, or the last one before the loop where a statement beside the
+    loop gives it."""
+    given = source.assigned(name, within=source.enclosing(loop, cst.FunctionDef))
+    before = [one for one in given if source.line(one) < source.line(loop)]
+    if len(given) > 1 and before and source.statement(before[-1]) in source.block(loop):
+        return before[-1]
+    return given[0] if len(given) == 1 else None
 
 
 def taken_sizes(source: Source, loop: cst.For, over: cst.BaseExpression) -> list[cst.BaseExpression]:
