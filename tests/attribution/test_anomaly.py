@@ -31,9 +31,9 @@ def test_how_much_of_a_stretch_lies_in_spans() -> None:
     assert within(start, end, spans()).tolist() == [0, 0, 0, 0, 0]
 
 
-def on_cpu(folder: Path) -> KinetoRun:
+def on_cpu(folder: Path, timed_us: float = 1000.0) -> KinetoRun:
     """A step of 1,000 us: a product with a traceback of 150 us, and its backward with a check of 40 us."""
-    run = KinetoRun(folder, 1000.0, device=DeviceFacts())
+    run = KinetoRun(folder, 1000.0, timed_us=timed_us, device=DeviceFacts())
     run.line(0, 5)
     run.op("aten::mm", 0, 500, seq=1)
     run.line(600, 6)
@@ -57,6 +57,18 @@ def test_on_a_cpu(tmp_path: Path) -> None:
     assert at_line(profile, 5).traceback_ms == pytest.approx(0.15, rel=0.02)
     assert at_line(profile, 5).check_ms == pytest.approx(0.04, rel=0.1), "its backward pass is at its line"
     assert [at_line(profile, line).check_ms for line in (6, 7)] == [0, 0]
+
+
+def test_recording_slows_everything_but_tracebacks(tmp_path: Path) -> None:
+    run = on_cpu(tmp_path, timed_us=600.0)
+    assert at_line(run.profile(), 5).traceback_ms == pytest.approx(0.15, rel=0.02)
+    assert predicted(run.trace()) == pytest.approx(0.6 - 0.15 - 0.04 * 0.6, rel=0.02)
+
+
+def test_other_processes_took_time_of_the_recorded_steps(tmp_path: Path) -> None:
+    run = on_cpu(tmp_path, timed_us=800.0)
+    run.facts |= {"queued_ns": 400_000, "cores": {"window_ns": 1_000_000, "queued_ns": 200_000}}
+    assert at_line(run.profile(), 5).traceback_ms == pytest.approx(0.15 * 0.6 / 0.8, rel=0.02)
 
 
 def predicted(seen: Trace, *lines: int) -> float:

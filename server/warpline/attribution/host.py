@@ -74,15 +74,16 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     # The slowdown that an operator's cost is taken from also has what other processes took of these steps.
     measured = trace.facts.op_record_ns
     recorded = taken + ops * (0.0 if measured is None else measured - cost.per_op_ns)
-    tracebacks = cpu * _traceback_share(scene, seen, recorded)
+    checks = np.minimum(_checks(scene, accounted), cpu)
+    stored = _stored(scene) if not trace.on_gpu else cpu * _traceback_share(scene, seen, recorded)
     return HostCosts(
         cpu=cpu,
         sync=np.minimum(sync, cpu),
         syncs=scene.by_line(scene.placed.line[waits], np.ones(int(waits.sum()))) / trace.steps,
         loader=_loading(scene, cpu),
         gc=np.minimum(_within(scene, *_collections(trace)) * scale, cpu),
-        tracebacks=tracebacks,
-        checks=np.minimum(_checks(scene, accounted), cpu - tracebacks),
+        tracebacks=np.minimum(stored, cpu - checks),
+        checks=checks,
         calls=_calls(scene) / trace.steps,
         allocator=np.minimum(allocator, cpu),
         allocations=scene.by_line(scene.placed.line[allocates], np.ones(int(allocates.sum()))) / trace.steps,
@@ -126,6 +127,19 @@ def _traceback_share(scene: Scene, seen: Floats, taken: Floats) -> Floats:
     own = stored + less(seen - stored, taken)
     share: Floats = np.divide(stored, own, out=np.zeros(len(stored)), where=own > 0)
     return share
+
+
+def _stored(scene: Scene) -> Floats:
+    """Milliseconds a step in which each line stored tracebacks, without a device. Nothing is recorded then:
+    they took that long in the timed steps, too, but for what other processes took of either."""
+    facts, cores = scene.trace.facts, scene.trace.facts.cores
+    low, high = scene.trace.window_ns
+    stored = _within(scene, *anomaly.tracebacks(scene.trace)) / scene.trace.steps / 1e6
+    if facts.queued_ns is None or cores.queued_ns is None or not cores.window_ns:
+        return stored
+    captured, timed = 1 - facts.queued_ns / max(1, high - low), 1 - cores.queued_ns / cores.window_ns
+    scaled: Floats = stored * (captured / timed if captured > 0 and timed > 0 else 1.0)
+    return scaled
 
 
 def _checks(scene: Scene, accounted: Account) -> Floats:

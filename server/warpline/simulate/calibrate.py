@@ -365,7 +365,7 @@ def by_line(timeline: Timeline, places: Places, profile: Profile) -> Timeline:
     # Lines that attribution does not list get the mean factor.
     usual = known[usable].sum() / seen[usable].sum() if usable.any() else 1.0
     factor = np.where(usable, known / np.maximum(seen, 1.0), usual)
-    apart = usable & (stored > 0) & (seen > stored) & (known > kept)
+    apart = usable & (stored > 0) & (seen > stored)
     rest = np.where(apart, (known - kept) / np.maximum(seen - stored, 1.0), factor)
     traceback = (
         timeline.traceback_ns * np.where(apart, kept / np.maximum(stored, 1.0), factor)[timeline.place]
