@@ -71,6 +71,30 @@ NETWORK = Part(
 )
 IMAGES = (Tensor((2, 4, 8, 8), "float32"), Tensor((4, 4, 3, 3), "float32"), *[Tensor((4,), "float32")] * 2)
 TURNED = msgspec.json.encode(NETWORK).decode()
+#: ``relu(conv1d(x.mT, w)).mT`` with a width of 1, and ``relu(linear(x, w))``.
+BY_WIDTH = tuple(
+    msgspec.json.encode(Part(operators, (0, 1), (0, 1), (end,))).decode()
+    for end, operators in (
+        (
+            5,
+            (
+                ("aten.transpose.int", ["%0", 1, 2], (2,)),
+                ("aten.convolution.default", ["%2", "%1", None, [1], [0], [1], False, [0], 1], (3,)),
+                ("aten.relu.default", ["%3"], (4,)),
+                ("aten.transpose.int", ["%4", -1, -2], (5,)),
+            ),
+        ),
+        (
+            4,
+            (
+                ("aten.squeeze.dim", ["%1", 2], (6,)),
+                ("aten.linear.default", ["%0", "%6", None], (3,)),
+                ("aten.relu.default", ["%3"], (4,)),
+            ),
+        ),
+    )
+)
+SEQUENCES = (Tensor((2, 5, 6), "float32"), Tensor((4, 6, 1), "float32"))
 #: Of a row and its class: ``cross_entropy(row @ w, class)``.
 ROUND = Part(
     (
@@ -195,8 +219,8 @@ QUESTIONS = (
         backward=True,
     ),
     Question("convolution", (Tensor((2, 4, 16)), Tensor((4, 1, 3))), ("1", "2", "2", "4", "bf16")),
-    Question("pointwise", (Tensor((2, 6, 5), strides=(30, 1, 6)), Tensor((4, 6, 1))), backward=True),
-    Question("pointwise", (Tensor((2, 6, 5), "c10::BFloat16"), Tensor((4, 6, 1), "c10::BFloat16"))),
+    Question("pointwise", SEQUENCES, BY_WIDTH, backward=True),
+    Question("pointwise", SEQUENCES, BY_WIDTH),
     Question("channels_last", IMAGES, (TURNED, "same"), backward=True),
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),

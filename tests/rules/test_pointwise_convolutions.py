@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.annotated import read_example, texts
-from warpline.rulekit import Context
+from tests.annotated import Example, read_example, texts
+from warpline.probing import questions
+from warpline.rulekit import Context, Draft
 from warpline.rules.layout_churn import LayoutChurn
 from warpline.text.edits import apply
+from warpline.wire.probing import part_from_json
 
 SCRIPT = """\
 import torch
@@ -47,13 +51,17 @@ PARTS = {
 }
 
 
+def drafts(text: str) -> tuple[Example, list[Draft]]:
+    """The example that ``text`` is, and what is found in it."""
+    example = read_example(text.replace(" shape=[32", " function=FeedForward.forward shape=[32"))
+    return example, list(LayoutChurn().find(Context(example.profile, texts(example))))
+
+
 def offered(**parts: str) -> tuple[int, str | None]:
     """How many findings there are, and the text with the edit of the first one."""
-    text = SCRIPT.format(**PARTS | parts).replace(" shape=[32", " function=FeedForward.forward shape=[32")
-    example = read_example(text)
-    drafts = list(LayoutChurn().find(Context(example.profile, texts(example))))
-    fixes = [fix for draft in drafts for fix in draft.fixes]
-    return len(drafts), apply(example.text, fixes[0].edits) if fixes else None
+    example, found = drafts(SCRIPT.format(**PARTS | parts))
+    fixes = [fix for draft in found for fix in draft.fixes]
+    return len(found), apply(example.text, fixes[0].edits) if fixes else None
 
 
 @pytest.mark.parametrize(
@@ -106,3 +114,16 @@ def test_other_convolutions_are_not_found(parts: dict[str, str]) -> None:
 )
 def test_what_more_is_about_them_is_left_to_the_user(parts: dict[str, str]) -> None:
     assert offered(**parts) == (1, None)
+
+
+def test_all_between_the_transposes_is_tried_as_one() -> None:
+    """A convolution alone would be given, or give, another layout than among linear layers."""
+    example, found = drafts(SCRIPT.format(**PARTS))
+    change = found[0].change
+    assert change is not None
+    (question,) = questions(example.profile, change)
+    now, then = (part_from_json(json.loads(text)) for text in question.options)
+    names = [[name.split(".")[1] for name, *_ in part.operators] for part in (now, then)]
+    assert names[0] == ["transpose", "convolution", "relu", "convolution", "transpose"]
+    assert names[1] == ["squeeze", "linear", "relu", "squeeze", "linear"]
+    assert now.inputs == then.inputs and now.results != then.results, "without the last transpose"

@@ -12,7 +12,7 @@ from warpline.devices import can
 from warpline.model.change import Change, Fuse, MatmulRate, Operator, PadProducts, Replace, Scale, Together
 from warpline.model.profile import LineCost, Profile
 from warpline.model.student import student
-from warpline.probing import compiled, inputs, layouts, loops, optimizers
+from warpline.probing import compiled, inputs, layouts, loops, optimizers, pointwise
 from warpline.wire.probing import COMPILED, NOT_COMPILING, Answer, Probed, Question
 
 Answers = Mapping[Question, Answer]
@@ -27,7 +27,6 @@ _READERS: dict[str, inputs.Reader] = {
     "padded": inputs.odd,
     "narrower": inputs.doubles,
     "convolution": inputs.convolved,
-    "pointwise": inputs.pointwise,
     "recurrent": inputs.recurrent,
     "embedding": inputs.looked_up,
     "topk": inputs.ordered,
@@ -179,6 +178,8 @@ def _asked(profile: Profile, change: Replace) -> inputs.Weighted:
         return layouts.questions_for(profile, change, _costs(profile, change.places))
     if change.by == "loop":
         return loops.questions_for(profile, change, _costs(profile, change.places))
+    if change.by == "pointwise":
+        return pointwise.questions_for(profile, change, _costs(profile, change.places))
     if change.by == "lists":
         return loops.lists_for(profile, change)
     if change.by == "rows":

@@ -22,7 +22,7 @@ WHOLE = 0.5
 
 #: Times of a recurrent layer that is tried.
 MOST_TIMES = 100
-_MATRIX, _SEQUENCES = 2, 3  # dimensions
+_MATRIX = 2  # dimensions
 #: Of an embedding's table, or of what is sorted: a trial has several such tensors.
 MOST_NUMBERS = 1 << 26
 #: Answers have to cover this share of the time that they are about; the rest counts like them.
@@ -217,19 +217,6 @@ def convolved(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weigh
     for pair, words, op in convolutions(costs):
         question = Question(by, pair, (*words, *options), backward)
         found[question] = found.get(question, 0.0) + op.device_ms
-    return _longest(found)
-
-
-def pointwise(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
-    """Convolutions of width 1 over sequences by input and weight, weighed by their arithmetic."""
-    found: dict[Question, float] = {}
-    backward = differentiated(costs)
-    for op in forward(costs):
-        given = [tensor(op, at) for at in range(2)] if op.name == "aten::convolution" else []
-        pair = tuple(one for one in given if one is not None and len(one.shape) == _SEQUENCES)
-        if len(pair) == 2:
-            question = Question(by, pair, options, backward)
-            found[question] = found.get(question, 0.0) + op.count * prod(pair[0].shape) * pair[1].shape[0]
     return _longest(found)
 
 

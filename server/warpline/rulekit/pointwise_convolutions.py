@@ -15,10 +15,9 @@ from warpline.rulekit.graph.pointwise import POINTWISE
 from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method, only_target
-from warpline.wire.dataflow import CONVOLUTIONS
+from warpline.wire.dataflow import CONVOLUTIONS, TURNS
 
 _BETWEEN = POINTWISE | {"dropout", "native_dropout"}
-_TURNS = frozenset({"transpose", "permute", "mT"})
 #: Beside one of these, a line's time is not a convolution's alone.
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::matmul")
 _SIZES = ("shape", "size", "view", "reshape", "unflatten", "flatten", "squeeze", "unsqueeze")
@@ -29,11 +28,13 @@ _ORDER = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "di
 
 @dataclass(frozen=True, slots=True)
 class Pointwise:
-    """The convolutions of one function, the transposes around them, and the lines of the first."""
+    """The convolutions of one function, the transposes around them, the lines of the first, and all operators
+    from one transpose on to those that turn its results back."""
 
     convolutions: list[Node]
     transposes: list[Node]
     costs: list[LineCost]
+    once: list[Node]
 
 
 def pointwise_convolutions(context: Context, graph: Graph) -> Iterator[Pointwise]:
@@ -46,11 +47,15 @@ def pointwise_convolutions(context: Context, graph: Graph) -> Iterator[Pointwise
     for nodes in functions.values():
         if not all(_is_pointwise(graph, node) for node in nodes):
             continue
-        transposes = _around(graph, nodes)
+        before = [graph.producer.get(node.inputs[0]) for node in nodes]
+        entries = [one for one in dict.fromkeys(before) if one is not None and _is_turn(graph, one)]
+        around = _around(graph, nodes, entries)
+        transposes = [node for node in around if _is_turn(graph, node)]
         places = {place for node in nodes if (place := graph.place(node)) is not None}
         costs = context.costs(sorted(places))
-        if transposes and not any(op.name in _PRODUCTS and op.outer for cost in costs for op in cost.ops):
-            yield Pointwise(nodes, transposes, costs)
+        whole = set(nodes) <= set(around) and len(transposes) > len(entries)
+        if whole and not any(op.name in _PRODUCTS and op.outer for cost in costs for op in cost.ops):
+            yield Pointwise(nodes, transposes, costs, _around(graph, nodes, entries[:1]))
 
 
 def _is_pointwise(graph: Graph, node: Node) -> bool:
@@ -68,30 +73,26 @@ def _is_pointwise(graph: Graph, node: Node) -> bool:
 
 def _is_turn(graph: Graph, node: Node) -> bool:
     """Whether it swaps the last two of three dimensions."""
-    return node.name in _TURNS and graph.order(node) == (0, 2, 1)
+    return node.name in TURNS and graph.order(node) == (0, 2, 1)
 
 
-def _around(graph: Graph, nodes: list[Node]) -> list[Node]:
-    """The transposes before and after ``nodes``; empty where anything else reads or makes what lies between,
-    but what computes with each number by itself."""
-    convolutions = set(nodes)
-    before = [graph.producer.get(node.inputs[0]) for node in nodes]
-    entries = {one for one in before if one is not None and _is_turn(graph, one)}
+def _around(graph: Graph, nodes: list[Node], entries: list[Node]) -> list[Node]:
+    """``entries``, which are transposes before ``nodes``, and all that works on what they turn, up to the
+    transposes after them; [] where that is more than ``nodes``, and what computes with each number by
+    itself."""
+    found = dict.fromkeys(entries)
     turned = {value for one in entries for value in one.outputs}
-    found = [*entries]
     for node in graph.nodes:
         read = [value for value in node.inputs if value in turned]
-        if not read or node.name == "detach" or node in entries:
+        if not read or node.name == "detach" or node in found:
             continue
         of_each = node.name in _BETWEEN and all(one in turned or graph.size(one) == 1 for one in node.inputs)
-        if of_each or (node in convolutions and read == [node.inputs[0]]):
+        if of_each or (node in nodes and read == [node.inputs[0]]):
             turned.update(node.outputs)
-        elif _is_turn(graph, node):
-            found.append(node)
-        else:
+        elif not _is_turn(graph, node):
             return []
-    whole = all(node.inputs[0] in turned for node in nodes)
-    return found if whole and len(found) > len(entries) else []
+        found[node] = None
+    return [*found]
 
 
 class _Left(cst.CSTTransformer):
@@ -120,7 +121,7 @@ def as_linear(context: Context, graph: Graph, found: Pointwise) -> Fix:
         raise Refused("weights that are loaded have the shape of a convolution's")
     own = set(found.transposes)
     others = [node for place in places if place is not None for node in graph.at(place)]
-    if any(node.name in _TURNS and node not in own for node in others):
+    if any(node.name in TURNS and node not in own for node in others):
         raise Refused("other tensors are transposed on these lines")
     source = context.source(*files)
     functions = {function_at(source, line) for line in lines}
@@ -156,7 +157,7 @@ def _turned_away(source: Source, edits: Edits, function: cst.FunctionDef, lines:
     calls = [
         call
         for call in source.nodes(cst.Call, within=function)
-        if source.line(call) in lines and is_method(call, *_TURNS)
+        if source.line(call) in lines and is_method(call, *TURNS)
     ]
     functions = any(source.name(call.func).startswith("torch.") for call in calls)
     if functions or {source.line(call) for call in calls} != lines:

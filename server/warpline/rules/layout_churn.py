@@ -259,7 +259,7 @@ def _linear(context: Context, graph: Graph, one: Pointwise) -> Draft:
         "same on the last dimension, and was faster here.",
         context.spent("pointwise convolutions", spent),
         cost_ms=spent,
-        change=Replace("pointwise", places, Scale(places)),
+        change=Replace("pointwise", places, Scale(places), tuple(str(node.index) for node in one.once)),
         tried=True,
         fixes=[partial(as_linear, context, graph, one)],
     )

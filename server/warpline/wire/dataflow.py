@@ -29,6 +29,8 @@ COMPILED, WRITTEN = "warpline.compiled.default", "warpline.written_.default"
 DIRECT, MODULE, OPTIMIZER, LIBRARY = "", "module", "optimizer", "library"
 #: Names of convolutions: in inference mode operators are recorded as they are called.
 CONVOLUTIONS = frozenset({"convolution", "conv2d", "conv_transpose2d"})
+#: Names of what gives dimensions another order.
+TURNS = frozenset({"transpose", "permute", "mT"})
 
 
 @dataclass(frozen=True)

@@ -182,9 +182,14 @@ def small(one: Tensor, device: str) -> Any:
 
 
 def working(
-    function: Callable[..., Any], inputs: List[Any], wanted: List[Any], changed: List[int]
+    function: Callable[..., Any],
+    inputs: List[Any],
+    wanted: List[Any],
+    changed: List[int],
+    given: Sequence[Any] = (),
 ) -> Callable[[], Any]:
-    """What is timed. ``changed``: inputs that get a copy of their own each time."""
+    """What is timed. ``changed``: inputs that get a copy of their own each time. ``given``: the gradients of
+    the results; ones in their layout if there are none."""
 
     def forward() -> Any:
         return function(*inputs)  # no input requires a gradient here
@@ -192,8 +197,8 @@ def working(
     def both() -> Any:
         mine = [one.clone() if at in changed else one for at, one in enumerate(inputs)]
         results = [one for one in function(*mine) if one.requires_grad]
-        given = [torch.ones_like(one) for one in results]
-        return torch.autograd.grad(results, wanted, given, allow_unused=True)
+        gradients = given or [torch.ones_like(one) for one in results]
+        return torch.autograd.grad(results, wanted, gradients, allow_unused=True)
 
     return both if wanted else forward
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Callable, Dict, Iterable
 
 import torch
 import torch.nn.functional as F
 
-from ....wire.probing import Question, Tensor
+from ....wire.probing import Question, Tensor, part_from_json
+from .compiled import plainly, seeded, small, working
 from .pair import Pair
 from .tensors import leaf, made, with_gradients
 
@@ -90,16 +92,17 @@ def convolution(question: Question, device: str) -> Pair:
 
 
 def pointwise(question: Question, device: str) -> Pair:
-    """A convolution of width 1 of (batch, channels, length), and a linear layer of (batch, length, channels)
-    with the same weight. Each gets the layout that it comes in."""
-    x, weight = (leaf(made(one, device), question) for one in question.tensors)
-    rows = leaf(x.detach().transpose(1, 2).contiguous().transpose(1, 2), question)
-
-    def layer(x: Any, w: Any) -> Any:
-        return F.linear(x.transpose(1, 2), w.squeeze(2)).transpose(1, 2)
-
+    """Convolutions of width 1 between transposes, and linear layers without these. Tensors: what both are
+    given. Options: both as JSON. Gradients come as a norm gives them, whose last dimension is contiguous."""
+    now, then = (part_from_json(json.loads(text)) for text in question.options)
+    inputs = [small(one, device) for one in question.tensors]
+    wanted = [inputs[at].requires_grad_() for at in now.leaves] if question.backward else []
+    convolved, linear = (plainly(part, inputs) for part in (now, then))
+    given = [torch.ones(one.shape, dtype=one.dtype, device=device) for one in convolved(*inputs)]
     return Pair(
-        with_gradients(question, F.conv1d, [x, weight]), with_gradients(question, layer, [rows, weight])
+        working(convolved, inputs, wanted, [], given),
+        working(linear, inputs, wanted, [], given),
+        same=not seeded(now),
     )
 
 

@@ -1,0 +1,54 @@
+"""Convolutions of width 1 between transposes, as a question: linear layers in their place, without these."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from warpline.model.change import Replace
+from warpline.model.profile import LineCost, Profile
+from warpline.probing import inputs
+from warpline.probing.parts import part_of, shape_of
+from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, TURNS
+from warpline.wire.probing import Part, Question, Tensor
+
+
+def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
+    """Options of ``change``: the operators from a transpose on to those that turn its results back, by their
+    number in the record."""
+    flow = profile.facts.dataflow
+    if flow.missing:
+        return []
+    part, values = part_of(flow, [int(one) for one in change.options])
+    read = {value for _, given, _ in part.operators for value in map(_value, given)}
+    ends = [value for *_, outputs in part.operators for value in outputs if value not in read]
+    part = replace(part, results=tuple(ends))
+    tensors = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
+    words = tuple(json.dumps(asdict(one)) for one in (part, _linear(part, len(flow.shape))))
+    return [(Question(change.by, tensors, words, inputs.differentiated(costs) and bool(part.leaves)), 1.0)]
+
+
+def _linear(part: Part, new: int) -> Part:
+    """The same with linear layers, and without the transposes. ``new``: the first number of no value."""
+    same: dict[int | None, int] = {}
+    operators: list[Any] = []
+    for name, given, outputs in part.operators:
+        taken = [f"{TENSOR}{same[_value(one)]}" if _value(one) in same else one for one in given]
+        base = name.split(".")[1]
+        if base in TURNS:
+            same[outputs[0]] = int(taken[0][len(TENSOR) :])
+        elif base in CONVOLUTIONS:
+            image, weight, bias = taken[:3]
+            operators.append(("aten.squeeze.dim", [weight, 2], (new,)))
+            operators.append(("aten.linear.default", [image, f"{TENSOR}{new}", bias], outputs))
+            new += 1
+        else:
+            operators.append((name, taken, outputs))
+    results = tuple(same.get(one, one) for one in part.results)
+    return replace(part, operators=tuple(operators), results=results)
+
+
+def _value(given: Any) -> int | None:
+    """The number of a tensor among an operator's arguments."""
+    return int(given[len(TENSOR) :]) if isinstance(given, str) and given.startswith(TENSOR) else None
