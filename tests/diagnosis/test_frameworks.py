@@ -378,6 +378,7 @@ def test_every_framework_s_file_is_whole() -> None:
                 or setting.undo
                 or setting.instead
                 or setting.renamed
+                or setting.classes
                 or (setting.lines and setting.call)
             )
             assert set(setting.where_known) < set(setting.arguments) | {""}
@@ -774,6 +775,69 @@ def test_a_switch_without_which_a_library_s_attention_is_fused() -> None:
     assert "set_fused_attn(False)" not in apply(text, finding.fixes[0].edits)
     # The sum of the branches does not touch the scores.
     assert {one.value for one in finding.evidence if one.unit == "ms"} == {20.0}
+
+
+OF_MODULES = (
+    SWITCHED_OFF.replace("import timm\nfrom timm.layers import set_fused_attn\n", "{imports}\n{before}")
+    .replace("set_fused_attn({on})\n", "{call}\n", 1)
+    .replace("timm.set_fused_attn", "diffusers.Attention.set_processor")
+    .replace("'enable'", "'processor'")
+    .replace("{on}", "'{given}'")
+    .replace("timm.create_model(", "UNet2DModel(")
+)
+PROCESSORS = "from diffusers.models.attention_processor import AttnProcessor"
+IN_A_LOOP = """\
+def processed(blocks, by):
+    for one in blocks:
+        {set}
+
+slow = AttnProcessor()
+processed(attentions, slow)
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "call", "line", "fixed"),
+    [
+        (
+            PROCESSORS,
+            "block.set_processor(AttnProcessor())",
+            "block.",
+            "block.set_processor(AttnProcessor2_0())",
+        ),
+        (
+            "from diffusers.models import attention_processor as parts",
+            "block.set_processor(parts.AttnProcessor())",
+            "block.",
+            "block.set_processor(parts.AttnProcessor2_0())",
+        ),
+        (PROCESSORS, IN_A_LOOP, "slow = ", "slow = AttnProcessor2_0()"),
+        (PROCESSORS, "block.set_processor(chosen())", "block.", ""),
+    ],
+)
+def test_a_module_s_processor_is_another_where_it_is_made(
+    imports: str, call: str, line: str, fixed: str
+) -> None:
+    code, before = OF_MODULES, ""
+    if "{set}" in call:
+        site = code.splitlines()[code.splitlines().index("{call}") + 1]
+        before, call = call.replace("{set}", "one.set_processor(by)\n        " + site), "pass"
+        code = code.replace(site + "\n", "", 1)
+    code = code.replace("{imports}", imports).replace("{before}", before).replace("{call}", call)
+    finding, text = found(code.format(given="AttnProcessor", package="diffusers"), "hand-written-attention")
+    assert text.splitlines()[finding.line - 1].startswith(line)
+    after = [apply(text, fix.edits) for fix in finding.fixes]
+    assert len(after) == bool(fixed)
+    assert all(fixed in one and ("import AttnProcessor2_0" in one or "parts." in one) for one in after)
+
+
+def test_a_module_s_processor_that_uses_fused_attention() -> None:
+    code = (
+        OF_MODULES.replace("{imports}", PROCESSORS).replace("{before}", "").replace("{call}", "keep(block)")
+    )
+    example = read_example(code.format(given="AttnProcessor2_0", package="diffusers"))
+    rules = {one.rule for one in diagnose(example.profile, example.profile.sources.get).findings}
+    assert "hand-written-attention" not in rules
 
 
 def test_products_that_a_fused_attention_has_not_need_no_other_size() -> None:

@@ -234,6 +234,14 @@ def test_processors_that_compute_attention_op_by_op_are_left_out(bench: Callable
     assert 0 < found.spent_ms < attention
 
 
+def test_each_module_s_processor_is_one_that_uses_fused_attention(bench: Callable[[str], Bench]) -> None:
+    at = bench("each_processor")
+    text = at.edited("diffusers.Attention.set_processor", "hand-written-attention")
+    assert "give_all(unet, AttnProcessor2_0())" in text
+    assert at.effects()["operators"]["aten._softmax"]
+    assert "aten._softmax" not in at.effects(text)["operators"]
+
+
 @pytest.mark.parametrize(
     ("script", "key"),
     [

@@ -79,6 +79,19 @@ def test_attention_is_asked_about_by_both_products() -> None:
     assert [tensor.shape for tensor in one.tensors] == [(2, 4, 64, 32), (2, 4, 32, 64), (2, 4, 64, 32)]
 
 
+def test_an_attention_s_second_product_as_large_as_another_s_scores_is_not_its_first() -> None:
+    found = run(
+        *(
+            op("bmm", (4, 900, 9), (4, 9, 900)),
+            op("softmax", (4, 900, 900)),
+            op("bmm", (4, 900, 900), (4, 900, 9)),
+        ),
+        *(op("bmm", (9, 60, 3), (9, 3, 60)), op("softmax", (9, 60, 60)), op("bmm", (9, 60, 60), (9, 60, 3))),
+    )
+    asked = questions(found, Replace("attention", (PLACE,), OTHERWISE))
+    assert {one.tensors[0].shape for one in asked} == {(4, 900, 9), (9, 60, 3)}
+
+
 def test_attention_with_values_before_their_weights_is_asked_about_as_the_other_way_round() -> None:
     found = run(
         op("bmm", (6, 784, 24), (6, 24, 784)),

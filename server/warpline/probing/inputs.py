@@ -137,11 +137,14 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
     # Values may stand before their weights: then no product begins with what has the softmax's size.
     sizes_of = {prod(one.shapes[0]) for one in weighed}
     plain = any(one is not None and prod(one.shape) in sizes_of for one, _, _ in pairs)
+    shapes = [one.shapes[0] for one in weighed]
+    # Else the second product of one attention may have the size of another's scores by chance.
+    exact = any(one and other and (*one.shape[:-1], other.shape[-1]) in shapes for one, other, _ in pairs)
     for left, turned, op in pairs:
         if left is None or turned is None or len(left.shape) < 3 or len(turned.shape) < 3:
             continue
         own = (*left.shape[:-1], turned.shape[-1])
-        for scores in [one.shapes[0] for one in weighed] or [own]:
+        for scores in [own] if own in shapes or not shapes else [] if exact else shapes:
             heads, rows, columns = scores[:-2], scores[-2], scores[-1]
             if prod(scores) != prod(own) or columns not in (turned.shape[-1], rows):
                 continue

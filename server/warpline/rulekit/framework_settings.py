@@ -52,6 +52,8 @@ def setting_fix(
     _goes_with_optimizers(context, setting, values)
     if setting.undo:
         return _without(context, source, call, setting)
+    if setting.classes:
+        return _of_better_class(context, source, call, setting)
     if setting.instead:
         return _instead(context, site, source, call, setting)
     return _Making(context, site, one, setting, source, call).fix(workers)
@@ -164,6 +166,32 @@ def _instead(context: Context, site: Site, source: Source, call: cst.Call, setti
     return edits.fix(setting.title, "unsafe")
 
 
+def _of_better_class(context: Context, source: Source, call: cst.Call, setting: Setting) -> Fix:
+    """Another class for what the call is given, where that is made. Raises Refused."""
+    better = dict(setting.classes)
+
+    def makes(_: Source, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and called_name(node) in better
+
+    found = origin(context, source, call.args[0].value, ends=makes) if call.args else None
+    if found is None or not isinstance(found.node, cst.Call) or not makes(found.source, found.node):
+        raise Refused(
+            f"give `{source.code(call.func)}` one of {', '.join(f'`{one}`' for one in better.values())}"
+        )
+    edits = Edits(found.source)
+    module = found.source.name(found.node.func).rpartition(".")[0]
+    _make(edits, found.node.func, module, better[called_name(found.node)])
+    return edits.fix(setting.title, "unsafe")
+
+
+def _make(edits: Edits, called: cst.BaseExpression, module: str, name: str) -> None:
+    """Another class of the same module in the place of the one that is ``called``."""
+    if isinstance(called, cst.Attribute):
+        edits.replace(called.attr, name)
+    else:
+        edits.replace(called, edits.add_import(f"{module}.{name}", f"from {module} import {name}"))
+
+
 def _filled(code: str, **values: object) -> str:
     """``code``, which may have a dict in it, with the values in the place of their names in braces."""
     for name, value in values.items():
@@ -223,12 +251,7 @@ class _Making:
             raise Refused(f"the installed version has no `{name}`")
         if sum(arg.keyword is None for arg in self.call.args) > _ALIKE:
             raise Refused(f"`{name}` takes other arguments by position")
-        edits, called = self.here(), self.call.func
-        if isinstance(called, cst.Attribute):
-            edits.replace(called.attr, name)
-        else:
-            package = self.one.module.rpartition(".")[0]
-            edits.replace(called, edits.add_import(f"{package}.{name}", f"from {package} import {name}"))
+        _make(self.here(), self.call.func, self.one.module.rpartition(".")[0], name)
 
     def set(self, name: str, workers: int | None) -> None:
         """One argument."""

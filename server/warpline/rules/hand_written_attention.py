@@ -11,7 +11,8 @@ cannot be analyzed, the finding says so and offers no edit.
 weights. Where nothing in the step reads them, the finding is at the call.
 
 A library may have a switch, such as timm's `set_fused_attn(False)` or diffusers' `set_attn_processor`. Where
-a call of yours turns fused attention off by it, the finding is at that call, and the fix leaves it out.
+a call of yours turns fused attention off by it, the finding is at that call, and the fix leaves it out. A
+processor that diffusers' modules are given one by one (`set_processor`) is another one where it is made.
 
 ## Why is this slow
 

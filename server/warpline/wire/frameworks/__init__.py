@@ -29,6 +29,7 @@ class Setting:
     ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.
     ``undo``: the call itself is what to do without: its statement goes, or the flag by which it runs.
     ``beside``: methods and attributes that only serve such a call: the flag may decide these too.
+    ``classes``: pairs of names: the call's first argument is made by the second class, and not by the first.
     ``renamed``: the class to make in its place, whose first two arguments are the same, and which has all of
     the names of the others. ``instead``: what to call on the same object in its place, if the device has room
     for all its weights.
@@ -65,6 +66,7 @@ class Setting:
     undo: bool = False
     beside: tuple[str, ...] = ()
     instead: str = ""
+    classes: tuple[tuple[str, str], ...] = ()
     renamed: str = ""
     written: tuple[tuple[str, object], ...] = ()
 

@@ -38,11 +38,19 @@ _WHOLE = Setting(
     operators=("aten::baddbmm", "aten::_softmax", "aten::bmm"),
 )
 #: Processors that compute attention op by op, where those of the default call torch's fused kernels.
-_OP_BY_OP = ("AttnProcessor", "AttnAddedKVProcessor")
+_BETTER = (
+    ("AttnProcessor", "AttnProcessor2_0"),
+    ("AttnAddedKVProcessor", "AttnAddedKVProcessor2_0"),
+)
+_OP_BY_OP = tuple(name for name, _ in _BETTER)
 _FUSED = Setting(
     "hand-written-attention", {}, "Keep the processors that use fused attention", first=True, undo=True
 )
 _CHOSEN = replace(_FUSED, only=(("processor", _OP_BY_OP),))
+#: The same of one module, as a loop of the script's sets it for each.
+_OF_MODULE = replace(
+    _CHOSEN, title="Take the processor that uses fused attention", undo=False, classes=_BETTER
+)
 #: Weights are copied to the device for each call of a module, and the host waits for it.
 _ON_DEVICE = tuple(
     Setting(rule, {}, "Leave the weights on the device", text=text, first=True, instead='to("cuda")')
@@ -77,6 +85,7 @@ CONSTRUCTIONS = (
         "diffusers.models.unets.unet_2d_condition", "UNet2DConditionModel", "set_attn_processor", _CHOSEN
     ),
     _method("diffusers.models.attention", "AttentionMixin", "set_attn_processor", _CHOSEN),
+    _method("diffusers.models.attention_processor", "Attention", "set_processor", _OF_MODULE),
     _method("diffusers.models.modeling_utils", "ModelMixin", "enable_gradient_checkpointing", _KEPT),
     Construction(
         "diffusers.training_utils",

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import sys
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from time import time_ns
@@ -20,7 +21,7 @@ from ..imports import when_imported
 from . import describe
 from .sites import NO_BIRTH, Birth
 
-#: Largest number of objects noted per constructor; a script that makes more does so in a loop.
+#: Largest number of objects noted per constructor and line; one that makes more does so in a loop.
 MOST = 20
 
 
@@ -46,18 +47,20 @@ class Frameworks:
         owner = getattr(module, one.name, None)
         if owner is None:
             return
-        left, generates, began = [MOST], one.method == "generate", self.generated_ns.append
+        noted: Counter[Any] = Counter()
+        generates, began = one.method == "generate", self.generated_ns.append
 
         def make(original: Any) -> Any:
             def constructed(*arguments: Any, **named: Any) -> Any:
                 if generates:
                     began(time_ns())
-                if left[0] <= 0:
+                place = self._place(sys._getframe(1))
+                noted[place] += 1
+                if place is None or noted[place] > MOST:
                     return original(*arguments, **named)
-                left[0] -= 1
                 found = self._facts(one, original, arguments, named, sys._getframe(1))
                 made = original(*arguments, **named)
-                self._note(one, found, made, sys._getframe(1))
+                self._note(one, found, made, place)
                 return made
 
             return constructed
@@ -90,12 +93,17 @@ class Frameworks:
         except Exception:  # an unknown version of the framework: no site is noted
             return None
 
+    def _place(self, frame: Any) -> Any:
+        try:
+            return self.sites.place(frame)
+        except Exception:
+            return None
+
     def _note(
-        self, one: Construction, found: tuple[dict[str, Any], Birth] | None, made: Any, frame: Any
+        self, one: Construction, found: tuple[dict[str, Any], Birth] | None, made: Any, place: Any
     ) -> None:
         try:
-            place = self.sites.place(frame)
-            if found is not None and place is not None:
+            if found is not None:
                 facts, birth = found
                 if any(each.lines for each in one.settings):
                     facts["parts"] = _parts(made, {each.call for each in one.settings if each.call})
