@@ -152,6 +152,8 @@ class Frames:
             if code is None or at is None:
                 return None
             code &= ~TAGS
+            if not code:  # a generator's frame, which is being left (3.14)
+                return None
             found += (code, at - code)
             address = word(address + self.previous)
         return None
@@ -192,12 +194,14 @@ def ask_for_short_turns() -> None:
     """Request short time slices (Linux 6.12 and later): then this process runs as soon as it wakes.
 
     Otherwise, on the script's own core, the sampler would run only while the script sleeps, and see it asleep
-    in every sample. Does nothing on other systems.
+    in every sample. Keeps the script's priority. Does nothing on other systems, or where the script has a
+    policy of its own.
     """
     number = SCHED_SETATTR.get(os.uname().machine)
-    if number is None or not sys.platform.startswith("linux"):
+    if number is None or not sys.platform.startswith("linux") or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return
-    asked = Scheduling(size=ctypes.sizeof(Scheduling), runtime=SHORTEST_TURN_NS)
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    asked = Scheduling(size=ctypes.sizeof(Scheduling), nice=nice, runtime=SHORTEST_TURN_NS)
     ctypes.CDLL(None).syscall(ctypes.c_long(number), 0, ctypes.byref(asked), 0)
 
 
