@@ -8,6 +8,7 @@ import pytest
 
 from tests.capture.launching import Captured, request, write
 from warpline import pipeline, runs
+from warpline.capture import process
 
 START = """\
 import torch
@@ -313,6 +314,28 @@ def test_beat(name: str, tmp_path: Path) -> None:
     found = captured.lines()["train.py", line]
     assert found >= 2 * times
     assert found % (2 * times) == 0 or name.startswith("inference"), "reached equally often in each step"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "net(torch.randn(4, 16))",
+        "net(torch.randn(4, 16)).sum().backward()",
+    ],
+    ids=["inference", "gradients only"],
+)
+def test_another_line_makes_the_steps_while_they_are_timed(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What marked them before is not heard again."""
+    monkeypatch.setattr(process, "SILENT_S", 2.0)
+    loop = f"for _ in range(45):\n    time.sleep(0.005)\n    {text}\n"
+    later = loop.replace("45", "10**9").replace("net(", "other(")
+    script = "import time\n" + MODEL + "other = nn.Linear(16, 4)\n" + loop + later
+    captured = Captured(request(write(tmp_path, script), timeout_s=60.0), tmp_path)
+    assert len(captured.manifest.captured) == 3
+    assert captured.lines()["train.py", len(script.splitlines())] >= 2
+    assert captured.output == ""
 
 
 def test_an_optimizer_that_is_never_used_is_not_waited_for_twice(tmp_path: Path) -> None:

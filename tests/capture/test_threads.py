@@ -12,6 +12,7 @@ import pytest
 from tests.capture.launching import PYTHONS, Captured, request, write
 from tests.conftest import shortened
 from warpline import attribution, trace
+from warpline.capture import process
 from warpline.capture.runner.steps.beat import Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
 from warpline.capture.runner.steps.forwards import Forwards
@@ -84,6 +85,25 @@ def test_loops_in_two_threads_that_end(tmp_path: Path) -> None:
     captured = Captured(request(write(tmp_path, text)), tmp_path)
     assert captured.manifest.captured, "whatever it was that could be measured"
     assert captured.lines()["train.py", 9] >= 1
+    assert not [word for word in OURS if word in captured.output]
+
+
+@pytest.mark.parametrize("calls", ["model", "lambda seen: nn.Linear(64, 8)(seen)"], ids=["one", "anew"])
+def test_a_thread_that_takes_the_place_of_another(
+    calls: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was begun before the other has ended, so it has a number of its own."""
+    monkeypatch.setattr(process, "SILENT_S", 1000.0)  # heard at once, not when all sources are
+    text = (  # without an optimizer, whose first step would be waited for
+        f"import threading, time, torch\nfrom torch import nn\nmodel = nn.Linear(64, 8)\ncall = {calls}\n"
+        "def infer(times, first=None):\n    if first is not None:\n        first.join()\n"
+        "    for _ in range(times):\n        time.sleep(0.002)\n        call(torch.randn(16, 64))\n"
+        "first = threading.Thread(target=infer, args=(60,))\nfirst.start()\n"
+        "second = threading.Thread(target=infer, args=(10**9, first))\nsecond.start()\nsecond.join()\n"
+    )
+    captured = Captured(request(write(tmp_path, text), timeout_s=60.0), tmp_path)
+    assert len(captured.manifest.captured) == 3
+    assert captured.lines()["train.py", 10] >= 2
     assert not [word for word in OURS if word in captured.output]
 
 

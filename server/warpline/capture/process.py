@@ -24,13 +24,14 @@ from warpline.capture.pipe import Heard, hear
 from warpline.capture.turn import ResumeFifo
 from warpline.model.problem import Problem
 from warpline.wire import stages
-from warpline.wire.control import Control
+from warpline.wire.control import Control, Purpose
 from warpline.wire.messages import Compiling, Ended, Failed, Looked, Pausing, Progress, Ready, Replaced
 from warpline.wire.run import TRACE, Request
 
 BOOT = Path(__file__).parent / "runner" / "boot.py"
 ENDING_S = 20.0  # how long a script may take to end after it was asked to
 INTERRUPTED_S = 5.0  # the same after Ctrl-C
+SILENT_S = 15.0  # without progress where steps are awaited; more than ``lengths.TIMING_MOST_NS``
 LISTENERS_S = 10.0  # how long our own threads may outlive the process that they listen to
 #: Starts a launcher so that Linux kills it when we are killed (PR_SET_PDEATHSIG, SIGKILL).
 TIED_TO_US = """\
@@ -148,7 +149,7 @@ class Target:
         outcome = Outcome()
         problem: Problem | None = None
         clock = Clock(self.request.timeout_s, self.turn.patience_s if self.turn is not None else None)
-        stage = stages.STARTING
+        stage, heard_s = stages.STARTING, time.monotonic()
         while True:
             try:
                 heard = self.messages.get(timeout=0.1)
@@ -163,6 +164,7 @@ class Target:
             if heard is None or late:
                 break
             message = heard.message
+            heard_s = self._still_heard(message is not None, stage, heard_s)
             if isinstance(message, Progress) and heard.rank == 0:
                 before, stage = stage, message.stage
                 clock.at(before, stage)
@@ -193,6 +195,19 @@ class Target:
         if problem is not None:
             raise problem
         return outcome
+
+    def _still_heard(self, heard: bool, stage: str, before_s: float) -> float:
+        """When the target was last heard; where that was long ago, the runner listens to all that may mark
+        steps. Not on ranks, which must keep in step. ``before_s``: when it was heard before."""
+        now_s = time.monotonic()
+        if not heard and now_s - before_s < SILENT_S:
+            return before_s
+        control = self.control
+        alone = control.purpose is Purpose.PROFILE and not self.request.launcher
+        if not heard and alone and stage in stages.STEPPING and control.windows.timed is None:
+            assert self.process is not None
+            self.process.send_signal(signal.SIGURG)
+        return now_s
 
     def failure(self, outcome: Outcome) -> Problem:
         """Why nothing was measured."""

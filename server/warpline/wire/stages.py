@@ -17,5 +17,7 @@ ALL = (STARTING, HELD, WAITING, WARMUP, TIMING, RESTING, CAPTURING, WRITING, REA
 
 #: Another process has its turn.
 TURNS = frozenset({HELD, RESTING})
+#: Steps are awaited that were heard before.
+STEPPING = frozenset({TIMING, CAPTURING})
 #: No step has been seen yet.
 BEFORE_STEPS = frozenset({STARTING, HELD, WAITING})

@@ -314,6 +314,11 @@ class Session:
         if threads and not self.stopping:
             self.notes.append(endings.NOTE % ", ".join(threads))
 
+    def silent(self) -> None:
+        """No step was heard for long."""
+        if hasattr(self, "steps"):
+            self.steps.listen()
+
     def progressed(self) -> int:
         """A number that grows while the script makes steps."""
         return self.boundaries + self.stage.boundaries_so_far()

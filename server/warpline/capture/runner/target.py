@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from ...wire.messages import Failed, Replaced
@@ -38,6 +39,7 @@ def run(path: str, injected: list[str]) -> None:
     endings.watch_exits(session.exits)
     pipe.progress(STARTING, 0, None, "starting the script")
     session.before.start()
+    _hear_of_silence(session)
     try:
         script.run(control, session.first_line_is_here)
         left = endings.wait(session.progressed, lambda: session.stopping)
@@ -45,6 +47,13 @@ def run(path: str, injected: list[str]) -> None:
         _end_with(session, error)
     else:
         _end_well(session, left)
+
+
+def _hear_of_silence(session: Session) -> None:
+    """The server sends ``SIGURG``, which does nothing by itself, where steps are awaited for too long."""
+    if signal.getsignal(signal.SIGURG) is signal.SIG_DFL:
+        signal.signal(signal.SIGURG, lambda number, frame: session.silent())
+        signal.siginterrupt(signal.SIGURG, False)
 
 
 def _end_well(session: Session, left: list[str]) -> None:
@@ -90,7 +99,6 @@ def die_with_parent() -> None:
     if not sys.platform.startswith("linux"):
         return
     import ctypes
-    import signal
 
     pr_set_pdeathsig = 1
     try:

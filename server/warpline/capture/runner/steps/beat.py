@@ -104,6 +104,7 @@ class Steps:
         self.held_s = 0.0  # how long they were held back, if an optimizer made steps afterwards
         self.torch: Any = None
         self.step_in_graph = False  # a captured CUDA graph contains an optimizer's step
+        self.listening = False  # to all sources again, because the beat fell silent
 
     @property
     def anchor(self) -> int | None:
@@ -146,6 +147,20 @@ class Steps:
             if source.kind == self.chosen:
                 source.install_tick(self.torch, self.anchor, self)
                 self.installed.append(source)
+
+    def listen(self) -> None:
+        """The beat has been silent for long: hear all sources again, as another one may mark the steps now.
+        Called where a signal interrupts the script, so not while a step is being handled."""
+        if self.installed and self.chosen is not None and not (self.inside or self.listening):
+            self.listening = True
+            self.remove()
+            self.install(self.torch)
+
+    def _heard_again(self) -> None:
+        """The beat is heard, and the window goes on."""
+        if self.listening:
+            self.listening = False
+            self.quiet()
 
     def go_on(self) -> None:
         """Listen to the beat again, and to nothing else. Called after ``remove``."""
@@ -240,9 +255,10 @@ class Steps:
             self._choose(max(self.cycles, key=RANK.__getitem__))
         elif RANK[kind] > RANK[self.chosen]:
             self._choose(kind)
-        elif kind == self.chosen and before not in (None, cycle.anchor):
-            self.on_restart()
+        elif kind == self.chosen and before not in (None, cycle.anchor) and self.on_restart():
+            self.listening = False
         if kind == self.chosen and key == cycle.anchor and not self._held(kind):
+            self._heard_again()
             self._step()
 
     def _follows(self, kind: str | None, key: int | None) -> bool:

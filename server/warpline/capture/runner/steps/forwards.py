@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from types import CodeType, FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -45,37 +44,30 @@ class Forwards(Patched):
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         """Hook only the chosen module: a global hook would slow the calls of all modules. Where others take
         its place, all calls are heard, but by less than a hook."""
-        thread = threading.get_ident()
-        module = self.numbers.holder(anchor)
-        if module is None or self.numbers.left:
-            self._hear_all(thread, anchor, steps)
-            return
-
-        def hook(module: Any, arguments: Any) -> None:
-            if threading.get_ident() == thread:
-                steps.tick()
-
-        self.handle = module.register_forward_pre_hook(hook)
-        self.followed = weakref.ref(module, lambda gone: self._hear_all(thread, anchor, steps))
-
-    def _hear_all(self, thread: int, anchor: int | None, steps: Steps) -> None:
         from torch.nn.modules.module import Module
 
-        inner, numbers = Module._call_impl.__code__, self.numbers
+        module = self.numbers.holder(anchor)
+        if module is None or self.numbers.left:
+            self._hear_all(Module, anchor, steps)
+            return
+        self.handle = module.register_forward_pre_hook(lambda module, arguments: steps.tick())
+        self.followed = weakref.ref(module, lambda gone: self._hear_all(Module, anchor, steps))
+
+    def _hear_all(self, modules: Any, anchor: int | None, steps: Steps) -> None:
+        inner, numbers = modules._call_impl.__code__, self.numbers
 
         def make(original: Function) -> Function:
             def __call__(module: Any, *arguments: Any, **named: Any) -> Any:
-                if threading.get_ident() == thread:
-                    number = numbers.known(module)
-                    if number is None and not _calls(sys._getframe(1), inner):
-                        number = numbers.of(module)
-                    if number is not None and number == anchor:
-                        steps.tick()
+                number = numbers.known(module)
+                if number is None and not _calls(sys._getframe(1), inner):
+                    number = numbers.of(module)
+                if number is not None and number == anchor:
+                    steps.tick()
                 return original(module, *arguments, **named)
 
             return __call__
 
-        self.patches.replace(Module, "__call__", make)
+        self.patches.replace(modules, "__call__", make)
 
     def remove(self) -> None:
         """Remove the hook."""
