@@ -70,6 +70,40 @@ total = outputs.sum()
 
 ## Example
 
+Several tensors grow in one loop:
+
+```python
+import torch
+
+means, spreads = torch.zeros(0, 8), torch.zeros(0, 8)
+for x in parts:
+    mean = encode(x)  #> cost device_ms=5
+    means = torch.cat((means, mean))
+    #^ found; cost step_ms=4 device_ms=4; op aten::cat count=50 device_ms=4
+    spreads = torch.cat((spreads, mean.exp()))
+    #^ cost step_ms=3 device_ms=3; op aten::cat count=50 device_ms=3
+loss = spreads.log().sum() + means.square().sum()
+```
+
+## Use instead
+
+```python
+import torch
+
+means, spreads = torch.zeros(0, 8), torch.zeros(0, 8)
+means_parts = [means]
+spreads_parts = [spreads]
+for x in parts:
+    mean = encode(x)
+    means_parts.append(mean)
+    spreads_parts.append(mean.exp())
+means = torch.cat(means_parts)
+spreads = torch.cat(spreads_parts)
+loss = spreads.log().sum() + means.square().sum()
+```
+
+## Example
+
 A cache that each call needs completely:
 
 ```python
@@ -173,7 +207,7 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Replace, Scale
+from warpline.model.change import Replace, Scale, Together
 from warpline.model.costs import value
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
@@ -193,6 +227,7 @@ class CatInLoop(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
+        by_loop: dict[cst.For | cst.While, list[_Grown]] = {}
         for cost in context.profile.lines:
             joins = [op for op in cost.ops if op.name == "aten::cat"]
             rounds = sum(op.count for op in joins if op.phase == "forward")
@@ -205,29 +240,48 @@ class CatInLoop(Rule):
                 if source.text and cost.backward_ms == 0 and grows(joins):
                     yield _kept(context, cost, joins)
                 continue
-            # Of n rounds that copy n/2 pieces on average, one that copies n remains.
-            place = cost.place
-            left = 2 / rounds if rounds > 2 else new_share(joins) if rounds < 2 else 1.0
-            share = forward_share(cost, _joins)  # the line may call what makes the piece
-            spent, left = share * cost.step_ms, 1 - share * (1 - left)
-            held, told = never_reused(context)
-            yield context.draft(
-                place,
-                f"`{growth.name}` grows by concatenation in a loop: it is copied completely {{rounds}} "
-                "times a step, which takes {spent} ({share})." + held,
-                {
-                    "rounds": count("concatenations", round(rounds), "per step"),
-                    **context.spent("growing tensor", spent),
-                    **told,
-                },
-                cost_ms=spent,
-                saving_ms=cost.step_ms * (1 - left),
-                # What is tried is a loop within one step.
-                change=Scale((place,), left, left)
-                if rounds < 2
-                else Replace("cat", (place,), Scale((place,), left, left), shares=(share,)),
-                fixes=[partial(concatenated_once, growth)],
-            )
+            by_loop.setdefault(growth.loop, []).append(_grown(growth, cost, joins, rounds))
+        for grown in by_loop.values():
+            yield _of_loop(context, grown)
+
+
+def _grown(growth: Growth, cost: LineCost, joins: list[Op], rounds: float) -> _Grown:
+    # Of n rounds that copy n/2 pieces on average, one that copies n remains.
+    left = 2 / rounds if rounds > 2 else new_share(joins) if rounds < 2 else 1.0
+    share = forward_share(cost, _joins)  # the line may call what makes the piece
+    place, left = (cost.place,), 1 - share * (1 - left)
+    change: Replace | Scale = Scale(place, left, left)
+    if rounds >= 2:  # what is tried is a loop within one step
+        change = Replace("cat", place, change, shares=(share,))
+    return _Grown(growth, cost, rounds, share * cost.step_ms, cost.step_ms * (1 - left), change)
+
+
+def _of_loop(context: Context, grown: list[_Grown]) -> Draft:
+    """What grows in one loop becomes lists by one edit."""
+    grown = sorted(grown, key=lambda one: one.cost.line)
+    most = max(grown, key=lambda one: one.spent_ms)
+    spent, (held, told) = sum(one.spent_ms for one in grown), never_reused(context)
+    said = f"`{most.growth.name}` grows by concatenation in a loop: it is copied completely {{rounds}} "
+    if len(grown) > 1:
+        said = (
+            f"`{most.growth.name}` and other tensors ({{tensors}} in all) grow by concatenation in a loop: "
+            "each is copied completely {rounds} "
+        )
+        told = {"tensors": count("growing tensors", len(grown), "tensors"), **told}
+    changes = tuple(one.change for one in grown)
+    return context.draft(
+        most.cost.place,
+        said + "times a step, which takes {spent} ({share})." + held,
+        {
+            "rounds": count("concatenations", round(most.rounds), "per step"),
+            **context.spent("growing tensor", spent),
+            **told,
+        },
+        cost_ms=spent,
+        saving_ms=sum(one.saving_ms for one in grown),
+        change=changes[0] if len(changes) == 1 else Together(changes),
+        fixes=[partial(concatenated_once, [one.growth for one in grown])],
+    )
 
 
 def _joins(op: Op) -> bool:
@@ -275,6 +329,18 @@ class Growth:
     loop: cst.For | cst.While
 
 
+@dataclass(frozen=True)
+class _Grown:
+    """``growth``, and what it takes of the line ``cost``."""
+
+    growth: Growth
+    cost: LineCost
+    rounds: float
+    spent_ms: float
+    saving_ms: float
+    change: Replace | Scale
+
+
 def join_in_loop(source: Source, line: int) -> Growth | None:
     """``out = torch.cat([out, piece])`` on ``line``, in a loop."""
     for call in source.calls(line, *_JOINS):
@@ -318,8 +384,24 @@ def _choice(growth: Growth) -> cst.If | None:
     return choice if first == f"{growth.name} = {source.code(growth.piece)}" else None
 
 
-def concatenated_once(growth: Growth) -> Fix:
-    """The pieces are collected in a list and concatenated after the loop. Raises Refused."""
+def concatenated_once(growths: list[Growth]) -> Fix:
+    """The pieces are collected in lists and concatenated after the loop, those of tensors that can be. Raises
+    Refused where none can."""
+    found, refused = list[Edits](), Refused("")
+    for growth in growths:
+        try:
+            found.append(_collected(growth))
+        except Refused as why:
+            refused = why
+    if not found:
+        raise refused
+    edits = Edits(growths[0].source)
+    for one in found:
+        edits.join(one)
+    return edits.fix("Concatenate once, after the loop", "safe")
+
+
+def _collected(growth: Growth) -> Edits:
     source, name = growth.source, growth.name
     parts = f"{name}_parts"
     if any(node.value == parts for node in source.nodes(cst.Name)):
@@ -341,7 +423,7 @@ def concatenated_once(growth: Growth) -> Fix:
         edits.replace_statement(growth.statement, f"{parts}.append({piece})")
     rest = "".join(f", {source.code(arg)}" for arg in growth.call.args[1:]).rstrip(", ")
     edits.insert_after(growth.loop, f"{name} = {source.code(growth.call.func)}({parts}{rest})")
-    return edits.fix("Concatenate once, after the loop", "safe")
+    return edits
 
 
 def _start(growth: Growth) -> Statement | None:
