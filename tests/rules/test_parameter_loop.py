@@ -159,3 +159,18 @@ def test_values_that_a_comprehension_reads_are_read_at_once(size: str, syncs: in
     (draft,) = ParameterLoop().find(Context(example.profile, texts(example)))
     assert [fix.title for fix in draft.fixes] == (["Read all values at once"] if edit else [])
     assert edit or "call `torch._foreach_lerp_`" in draft.message
+
+
+@pytest.mark.parametrize(("calls", "tensors"), [(40, 40), (1, 80)])
+def test_a_round_may_multiply_twice(calls: int, tensors: int) -> None:
+    """A comprehension's line runs once."""
+    code = f"""\
+#> device kind=cpu
+for mine, other in zip(late.parameters(), net.parameters()):
+    mine.data = mine.data * 0.9 + other.data * 0.1
+    #^ cost step_ms=6 cpu_ms=6 launches=120 calls={calls}; op aten::mul count=80; op aten::add count=40
+"""
+    example = read_example(code)
+    (draft,) = ParameterLoop().find(Context(example.profile, texts(example)))
+    assert [one.value for one in draft.evidence if one.metric == "tensors"] == [tensors]
+    assert getattr(draft.change, "options", None) == (str(tensors),)

@@ -246,7 +246,7 @@ class ParameterLoop(Rule):
                 "A Python loop updates {tensors} tensors one by one, with {calls} operations a step. "
                 "It takes {spent} ({share}).",
                 {
-                    "tensors": count("tensors", round(max(map(_often, own))), "per step"),
+                    "tensors": count("tensors", round(max(map(_rounds, own))), "per step"),
                     "calls": count("operations in the loop", round(calls), "per step"),
                     **context.spent("loop over tensors", spent),
                 },
@@ -284,7 +284,7 @@ def _over_lists(context: Context, own: list[LineCost], loading: Sequence[LineCos
         return Together((one, removed))
     if context.on_gpu:
         return FuseOptimizer(places)
-    rounds = max(map(_often, own))
+    rounds = max(map(_rounds, own))
     each = sum(op.count for cost in own for op in _updating(cost)) / rounds
     otherwise = RemoveLaunches(places, fuse=False, keep=1 / (1 + each))
     # An average that is computed and copied is one `_foreach_lerp_`, which the trial does not know.
@@ -346,6 +346,13 @@ def _often(cost: LineCost) -> float:
     for op in _updating(cost):
         calls[op.name] = calls.get(op.name, 0.0) + op.count
     return max(calls.values(), default=0.0)
+
+
+def _rounds(cost: LineCost) -> float:
+    """How many rounds reached the line: of an operator that a round calls twice as often as the line ran. A
+    comprehension's line runs once."""
+    often = _often(cost)
+    return min(often, cost.calls) if cost.calls >= LEAST_ROUNDS else often
 
 
 def _updates(cost: LineCost) -> bool:
