@@ -11,8 +11,11 @@ from warpline.diagnosis import Diagnosis, diagnose
 from warpline.model.change import Change, Replace
 from warpline.model.profile import Profile
 from warpline.model.report import Basis, Predicted
+from warpline.rulekit import Context
+from warpline.rulekit.model_lines import named_at
 from warpline.text.edits import apply
-from warpline.wire.births import Executed
+from warpline.wire.births import Executed, UserFrame
+from warpline.wire.run import Site
 
 TRAINED = """\
 #> device kind={device}; steps step_ms=20
@@ -112,6 +115,39 @@ def test_one_that_is_converted_already_is_left_alone() -> None:
     ]
     assert one.fixes == ()
     assert "already" in one.message
+
+
+MADE = """\
+def build(width):
+    return Spots(width)
+
+def choose(name, **more):
+    return KINDS[name](**more)
+
+def run():
+    {given}
+    Fitting(net).fit()
+
+run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ("net = choose('build', width=8).train()", 8),
+        ("net, rate = choose('build', width=8)", 2),
+        ("net = Fitted(choose('build', width=8))", 2),  # of another class, perhaps
+        ("fit(choose('build', width=8))", 2),
+    ],
+)
+def test_a_model_of_functions_has_its_name_where_they_return_it_to(given: str, line: int) -> None:
+    """As for an object that is given the model, and calls it by a name of its own."""
+    example = read_example(MADE.format(given=given))
+    frames = tuple(UserFrame(FILE, at, "") for at in (2, 5, 8, 11))
+    born = Site("module", FILE, 2, "build", frames=(UserFrame(FILE, 1, "Spots.__init__"), *frames))
+    source, found = named_at(Context(example.profile, texts(example)), born)
+    assert (source.path, found) == (FILE, line)
 
 
 @pytest.mark.parametrize(

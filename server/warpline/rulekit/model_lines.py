@@ -8,10 +8,12 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from warpline.rulekit.context import Context
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, computes
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, is_method, methods, only_target, receiver
+from warpline.syntax.source import Source, Statement, alone, is_method, methods, only_target, receiver
+from warpline.wire.run import Site
 
 _BUILTINS = frozenset(vars(builtins))
 #: Methods of a module that return it.
@@ -48,6 +50,22 @@ def given_a_name(source: Source, line: int) -> tuple[Statement, str] | None:
     target = only_target(assigns[0]) if assigns else None
     name = source.code(target) if target is not None else ""
     return (statement, name) if statement is not None and re.fullmatch(r"[\w.]+", name) else None
+
+
+def named_at(context: Context, born: Site) -> tuple[Source, int]:
+    """Where a model that was made at ``born`` gets its name: there, or where functions return it to."""
+    first = next((at for at, frame in enumerate(born.frames) if frame.place == born.place), 0)
+    for frame in born.frames[first:]:
+        source = context.source(frame.file)
+        made = alone(source.statement_at(frame.line))
+        value = made.value if isinstance(made, (cst.Assign, cst.Return)) else None
+        # The call that is returned, and no argument of another one.
+        given = value.args if isinstance(value, cst.Call) else ()
+        if not isinstance(value, cst.Call) or any(True for one in given for _ in descend(one, cst.Call)):
+            break
+        if isinstance(made, cst.Assign) and given_a_name(source, frame.line) is not None:
+            return source, frame.line
+    return context.source(born.file), born.line
 
 
 def below_its_making(source: Source, line: int, edits: Edits, code: str, unnamed: str) -> Edits:

@@ -166,6 +166,7 @@ from warpline.rulekit.model_lines import (
     finished_in,
     given_a_name,
     model_place,
+    named_at,
     trained,
 )
 from warpline.rulekit.saving import Spent
@@ -234,13 +235,16 @@ def _edit(context: Context, hottest: LineCost) -> tuple[tuple[str, int], Callabl
     """Where to convert the model, and the edit; of a script that has an option for it, where that is off."""
     if (flag := switched_off(context, "channels_last")) is not None:
         return flag.place, partial(switch_on, flag, _TITLE)
-    step = next((found for found in steps(context) if found.forward), None)
+    step = next((found for found in steps(context) if found.forward and trained(found)[0]), None)
     finished = _finished(step) if step is not None else None
     fix = partial(_fix, context, step, hottest)
     if step is not None:
         return model_place(step) if finished is None else step.source.place(finished), fix
     born = model_born(context, hottest)
-    return born.place if born is not None else hottest.place, fix
+    if born is None:
+        return hottest.place, fix
+    source, line = named_at(context, born)
+    return (source.path, line), fix
 
 
 def _finished(step: TrainingStep) -> cst.Call | None:
@@ -301,18 +305,18 @@ def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
 
 
 def _fix_made(context: Context, hottest: LineCost) -> Fix:
-    """The edit where a model is made that is not trained."""
+    """The edit where a model is made that no step of this file calls by its name."""
     unnamed = "where the model is made was not found: call `.to(memory_format=torch.channels_last)` on it"
     born = model_born(context, hottest)
     if born is None:
         raise Refused(unnamed)
-    source = context.source(born.file)
+    source, line = named_at(context, born)
     edits = Edits(source)
     name = edits.add_import("torch.channels_last", "import torch")
-    given = given_a_name(source, born.line)
+    given = given_a_name(source, line)
     if given is not None and _always(context, source, given[1], edits):
         return edits.fix(_TITLE, "unsafe")
-    below_its_making(source, born.line, edits, f"{{model}}.to(memory_format={name})", unnamed)
+    below_its_making(source, line, edits, f"{{model}}.to(memory_format={name})", unnamed)
     return edits.fix(_TITLE, "unsafe")
 
 
