@@ -155,7 +155,8 @@ def test_a_model_of_functions_has_its_name_where_they_return_it_to(given: str, l
     [
         ("spots.train()", "", "return spots.train().to(memory_format=torch.channels_last)"),
         ('spots.to("cpu")', "", 'return spots.to("cpu", memory_format=torch.channels_last)'),
-        ("spots", "", "spots = make()\nspots.to(memory_format=torch.channels_last)"),
+        ("spots", "", "    spots = Spots()\n    spots.to(memory_format=torch.channels_last)\n    return"),
+        ("spots", "two = make()", "spots = make()\nspots.to(memory_format=torch.channels_last)"),
         (
             "spots.train()",
             "spots.to(device)",

@@ -14,6 +14,8 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 
 _WHERE = "torch.where"
+#: Names that stand for a number: chosen, so that a circle of them ends.
+_DEPTH = 4
 #: Where these functions take their number, by position and name; None: the number that they fill with.
 _FUNCTIONS: dict[str, tuple[int, str] | str] = {
     "torch.full": (1, "fill_value"),
@@ -158,7 +160,7 @@ def _number(source: Source, made: cst.BaseExpression) -> str | None:
     return source.code(given.value) if given is not None and _is_number(source, given.value) else None
 
 
-def _is_number(source: Source, value: cst.BaseExpression) -> bool:
+def _is_number(source: Source, value: cst.BaseExpression, left: int = _DEPTH) -> bool:
     """Whether an expression is a number by its text, and the same on a later line."""
     calls = source.nodes(cst.Call, within=value)
     if any(source.name(call.func) not in _OF_NUMBERS for call in calls) and calls:
@@ -166,11 +168,11 @@ def _is_number(source: Source, value: cst.BaseExpression) -> bool:
     if isinstance(source.literal(value), (int, float)) and not isinstance(source.literal(value), bool):
         return True
     if isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus):
-        return _is_number(source, value.expression)
+        return _is_number(source, value.expression, left)
     if isinstance(value, cst.Call):
         return source.name(value.func) == "float"
     if isinstance(value, cst.Attribute):
         of_type = isinstance(value.value, cst.Call) and bool(calls)
         return of_type or source.name(value) in ("math.inf", "torch.inf", "numpy.inf")
-    constant = source.constant(value.value) if isinstance(value, cst.Name) else None
-    return constant is not None and _is_number(source, constant)
+    constant = source.constant(value.value) if isinstance(value, cst.Name) and left else None
+    return constant is not None and _is_number(source, constant, left - 1)

@@ -255,13 +255,15 @@ def _read_by(source: Source, owner: cst.ClassDef, method: cst.FunctionDef) -> se
     return read
 
 
-def _is_several(source: Source, value: cst.BaseExpression | None) -> bool:
+def _is_several(source: Source, value: cst.BaseExpression | None, left: int = _DEPTH) -> bool:
     """Whether a function that returns this may return something else than one tensor."""
+    if not left:
+        return True
     if isinstance(value, cst.Name):
         given = source.assigned(value.value, source.enclosing(value, cst.FunctionDef))
-        return len(given) != 1 or isinstance(given[0], cst.Name) or _is_several(source, given[0])
+        return len(given) != 1 or isinstance(given[0], cst.Name) or _is_several(source, given[0], left - 1)
     if isinstance(value, cst.Call) and (back := source.returned(value)) is not None:
-        return _is_several(source, back)
+        return _is_several(source, back, left - 1)
     plain = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Attribute)
     return not isinstance(value, plain)
 

@@ -30,6 +30,8 @@ _TIMES = 2
 #: Calls a step from which on a line runs in each.
 _EACH = 0.5
 _DEPTH = 3  # functions that a value is passed through
+#: A name, and the code that has it.
+_Bound = tuple[str, "cst.CSTNode | None"]
 
 
 def endless_caches(context: Context, made: LineCost) -> list[tuple[Source, cst.Decorator]]:
@@ -119,8 +121,9 @@ def uses_of(context: Context, keeper: str) -> list[tuple[Source, cst.Name]]:
     return [(source, name) for source, name in uses if not source.is_value(name)] or uses
 
 
-def _reads(source: Source, name: cst.Name) -> bool:
-    """Whether the use of a name reads more of what it holds than its length and its newest entries."""
+def _reads(source: Source, name: cst.Name, seen: frozenset[_Bound] = frozenset()) -> bool:
+    """Whether the use of a name reads more of what it holds than its length and its newest entries. ``seen``:
+    names that were followed to it."""
     node = whole_name(source, name)
     above = source.parent(node)
     if isinstance(above, (cst.AssignTarget, cst.AnnAssign)) and above.target is node:
@@ -129,7 +132,7 @@ def _reads(source: Source, name: cst.Name) -> bool:
         return not fresh and not isinstance(value, (cst.List, cst.Dict))  # else another name's as well
     if isinstance(above, cst.Attribute):  # `kept.append`, `kept.values()`
         looped = _bound_by(source, source.parent(above)) if above.attr.value in ("values", "items") else None
-        return above.attr.value not in _KEEPS if looped is None else _is_read(source, *looped)
+        return above.attr.value not in _KEEPS if looped is None else _is_read(source, looped, seen)
     if (call := source.taking(node)) is not None:
         return source.name(call.func) != "len"
     if not isinstance(above, cst.Subscript) or above.value is not node:
@@ -140,7 +143,7 @@ def _reads(source: Source, name: cst.Name) -> bool:
     if isinstance(inner, cst.AssignTarget) or _is_newest(source, above):
         return False
     named = _bound_by(source, above)
-    return named is None or _is_read(source, *named)
+    return named is None or _is_read(source, named, seen)
 
 
 def whole_name(source: Source, name: cst.Name) -> cst.Name | cst.Attribute:
@@ -155,7 +158,7 @@ def given_to(source: Source, target: cst.AssignTarget | cst.AnnAssign) -> cst.Ba
     return assign.value if isinstance(assign, (cst.Assign, cst.AnnAssign)) else None
 
 
-def _bound_by(source: Source, node: cst.CSTNode | None) -> tuple[str, cst.CSTNode | None] | None:
+def _bound_by(source: Source, node: cst.CSTNode | None) -> _Bound | None:
     """The name that stands for ``node``, or for what a loop over it gives last, and the code that has it."""
     above = source.parent(node) if node is not None else None
     scope: cst.CSTNode | None = source.enclosing(above, cst.FunctionDef) if above is not None else None
@@ -166,10 +169,15 @@ def _bound_by(source: Source, node: cst.CSTNode | None) -> tuple[str, cst.CSTNod
     return (target.value, scope) if isinstance(target, cst.Name) else None
 
 
-def _is_read(source: Source, name: str, scope: cst.CSTNode | None) -> bool:
+def _is_read(source: Source, named: _Bound, seen: frozenset[_Bound]) -> bool:
+    if named in seen:
+        return False
+    name, scope = named
     uses = [one for one in source.nodes(cst.Name, within=scope) if one.value == name]
     bound = (cst.AssignTarget, cst.For, cst.CompFor, cst.Element)
-    return any(not isinstance(source.parent(one), bound) and _reads(source, one) for one in uses)
+    return any(
+        not isinstance(source.parent(one), bound) and _reads(source, one, seen | {named}) for one in uses
+    )
 
 
 def _is_newest(source: Source, part: cst.Subscript) -> bool:

@@ -57,10 +57,11 @@ class SameCall:
 
 @dataclass(slots=True)
 class _Reads:
-    """What a call reads: the user's functions, and attributes of the object that calls it."""
+    """What a call reads: the user's functions, constants, and attributes of the object that calls it."""
 
     functions: dict[cst.FunctionDef, Source] = field(default_factory=dict)
     attributes: set[str] = field(default_factory=set)
+    constants: set[cst.CSTNode] = field(default_factory=set)
 
 
 def same_calls(context: Context, places: Iterable[FileLine]) -> Iterator[SameCall]:
@@ -173,7 +174,10 @@ def _is_same_name(context: Context, source: Source, name: cst.Name, reads: _Read
     if _is_library(source, name):
         return not any(part.startswith(_DRAW) for part in source.name(outer).split("."))
     value = source.constant(name.value)
+    if value in reads.constants:  # it is being followed
+        return True
     if value is not None:
+        reads.constants.add(value)
         return not _is_written(source, name.value) and _is_same(context, source, value, frozenset(), reads)
     return _is_same_function(context, source, source.name(name).rpartition(".")[2], reads)
 
@@ -214,19 +218,24 @@ def _changes(call: cst.Call, names: set[str]) -> bool:
     return isinstance(held, cst.Name) and held.value in names and called_name(call) not in _METHODS
 
 
-def _is_only_read(source: Source, node: cst.CSTNode) -> bool:
-    """Whether nothing can write into what ``node`` gives, or return it: later samples would see that."""
+def _is_only_read(source: Source, node: cst.CSTNode, seen: frozenset[cst.CSTNode] = frozenset()) -> bool:
+    """Whether nothing can write into what ``node`` gives, or return it: later samples would see that.
+    ``seen``: assignments that were followed to it."""
     above = source.parent(node)
+    if above in seen:
+        return True
     if isinstance(above, cst.Assign):
         target = above.targets[0].target
         if len(above.targets) != 1 or not isinstance(target, cst.Name):
             return False
-        uses = source.uses(target.value, source.scope(node))
-        return all(one is target or (not source.binds(one) and _is_only_read(source, one)) for one in uses)
+        uses, seen = source.uses(target.value, source.scope(node)), seen | {above}
+        return all(
+            one is target or (not source.binds(one) and _is_only_read(source, one, seen)) for one in uses
+        )
     if isinstance(above, cst.Arg):
         call = source.parent(above)
         named = isinstance(call, cst.Call) and called_name(call) in _READ and _is_library(source, call.func)
         return named and above.keyword is None
     if isinstance(above, (cst.Subscript, cst.Attribute)):
-        return above.value is node and _is_only_read(source, above)
+        return above.value is node and _is_only_read(source, above, seen)
     return isinstance(above, (cst.BinaryOperation, cst.UnaryOperation))

@@ -161,8 +161,8 @@ def _is_reduced(graph: Graph, view: Node) -> bool:
 def _cast_readers(graph: Graph, value: int) -> Iterator[Node]:
     """What reads a value or a cast of it (autocast's too), which keeps the layout."""
     for reader in graph.consumers.get(value, ()):
-        if value in reader.outputs and reader.name in VIEWS:
-            continue  # a view that is the tensor itself
+        if value in reader.outputs and reader.name in VIEWS | _CASTS:
+            continue  # a view, or a cast to the type that it has, which is the tensor itself
         if reader.name in _CASTS and reader.outputs and "memory_format" not in reader.named:
             yield from _cast_readers(graph, reader.outputs[0])
         else:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Number = int | float
+#: Operations one after the other that are followed: chosen, far more than a formula has.
+_DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,15 +45,20 @@ class Terms:
 
     def __init__(self) -> None:
         self._known: dict[tuple[Hashable, ...], Term] = {}
+        self._depth: dict[Term, int] = {}
         self._fresh = 0
 
     def make(self, op: str, *args: Term, value: Hashable = None) -> Term:
-        """The term of an operation. Two with the same arguments are the same object."""
+        """The term of an operation. Two with the same arguments are the same object. One that is deeper than
+        any formula is made of what is not known, so that what follows terms need not end by itself."""
         # The type keeps 1, 1.0 and True apart.
         key = (op, tuple(id(arg) for arg in args), type(value), value)
         term = self._known.get(key)
         if term is None:
-            term = self._known[key] = Term(op, args, value)
+            depth = 1 + max((self._depth[arg] for arg in args if arg in self._depth), default=0)
+            term = Term(op, args, value) if depth < _DEEPEST else self.fresh("opaque")
+            self._known[key] = term
+            self._depth[term] = depth if depth < _DEEPEST else 1
         return term
 
     def fresh(self, op: str, *args: Term, value: Hashable = None) -> Term:
