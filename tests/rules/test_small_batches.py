@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import FILE, read_example, texts
 from tests.conftest import warpline
 from warpline import pipeline
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.change import JoinedBatches, LargerBatch, Replace, Together
 from warpline.model.report import Predicted
-from warpline.rulekit import Context
+from warpline.rulekit import Context, Refused
 from warpline.rules.small_batch import doubled
 from warpline.text.edits import apply
+from warpline.wire.births import Argument, Holder
 
 CODE = """\
 #> device kind={device}; steps step_ms=20; memory peak_bytes={peak} free_bytes=8000000000
@@ -182,19 +184,49 @@ def main(config):
 
 main(Config())
 """
+IN_A_DICT = (
+    CHOSEN.replace("    batch: int = 2 if TINY else 8\n", "")
+    .replace("main(Config())", 'main({"width": 16, "loader": {"batch_size": 2 if TINY else 8}})')
+    .replace("batch_size=config.batch", '**config["loader"]')
+    .replace("config.batch", "8")
+    .replace("config.width", 'config["width"]')
+)
 
 
 @pytest.mark.process
-def test_one_of_two_values_that_a_condition_chooses(tmp_path: Path) -> None:
-    (script := tmp_path / "chosen.py").write_text(CHOSEN)
+@pytest.mark.parametrize("code", [CHOSEN, IN_A_DICT])
+def test_one_of_two_values_that_a_condition_chooses(tmp_path: Path, code: str) -> None:
+    (script := tmp_path / "chosen.py").write_text(code)
     done = warpline("profile", "--steps", "3", script.name, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (run,) = (path.parent for path in (tmp_path / ".warpline/runs").glob("*/manifest.json"))
     profile = pipeline.profile_of(run)
     context = Context(profile, profile.sources.get)
     (site,) = context.sites("loader")
-    text = apply(CHOSEN, doubled(context, site, 8).edits)
-    assert text == CHOSEN.replace("2 if TINY else 8", "2 if TINY else 16")
+    text = apply(code, doubled(context, site, 8).edits)
+    assert text == code.replace("2 if TINY else 8", "2 if TINY else 16")
+
+
+LIBRARY_S = """\
+SERVICE = {"top": 1, "batch_size": 6}
+score = bound(classifier, **SERVICE)
+for texts in queue:
+    found = score(texts)  #> site loader batch_size=6 num_workers=0
+"""
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_loader_that_a_library_makes_has_its_size_where_that_is_written(held: bool) -> None:
+    example = read_example(LIBRARY_S)
+    holder = Holder("entry", FILE, 1, LIBRARY_S.index("6")) if held else None
+    given = Argument("batch_size", 6, passed=True, holder=holder)
+    context = Context(example.profile, texts(example))
+    (site,) = (replace(one, arguments=(given,)) for one in context.sites("loader"))
+    if held:
+        assert '"batch_size": 12}' in apply(example.text, doubled(context, site, 6).edits)
+    else:
+        with pytest.raises(Refused):
+            doubled(context, site, 6)
 
 
 ACCUMULATED = """\

@@ -42,22 +42,9 @@ class Changes:
         """Change the value where the run recorded that it is written, else beside the previous change. Raises
         Refused."""
         found = argument(site, name)
-        held = holder(site, name)
-        if found is not None and held is not None:
-            reason = by_hand(held, name)
-            if reason:
-                raise Refused(reason)
-            switch = switch_at(self.context, held)
-            if switch is not None:
-                self.of(switch[0]).set_argument(switch[1], "default", code)
-                return
-            if held.kind == "text":
-                where, node, code = in_text_at(self.context, held, found.value, code)
-            else:
-                where, node = literal_at(self.context, held, found.value)
-            self.of(where).replace(node, code)
-            self.last = where, node
-        elif found is not None and not found.passed and self.last is not None:
+        if self.held(site, name, code):
+            return
+        if found is not None and not found.passed and self.last is not None:
             where, node = self.last
             outer = beside(where, node)
             if outer is None and where.path == source.path and where.inside(node, call):
@@ -70,6 +57,27 @@ class Changes:
             raise Refused(f"the code that sets `{name}` was not found")
         else:
             self.absent(source, call, name, code)
+
+    def held(self, site: Site, name: str, code: str) -> bool:
+        """Change the value where the run recorded that it is written; False where it did not. Raises
+        Refused."""
+        found, held = argument(site, name), holder(site, name)
+        if found is None or held is None:
+            return False
+        reason = by_hand(held, name)
+        if reason:
+            raise Refused(reason)
+        switch = switch_at(self.context, held)
+        if switch is not None:
+            self.of(switch[0]).set_argument(switch[1], "default", code)
+            return True
+        if held.kind == "text":
+            where, node, code = in_text_at(self.context, held, found.value, code)
+        else:
+            where, node = literal_at(self.context, held, found.value)
+        self.of(where).replace(node, code)
+        self.last = where, node
+        return True
 
     def _guarded(self, source: Source, call: cst.Call, name: str, code: str) -> str:
         """``code``, where it may be passed whatever the number of workers is: others may set it to none."""

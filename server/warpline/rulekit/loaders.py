@@ -324,8 +324,12 @@ def change_loader(
     """Give the loader ``values``, each where it is now (config dict, constant, option), else at
     the call. What comes after the first may be left out where nothing can hold it. ``others``: more edits
     of the same fix. Raises Refused."""
-    source, call = loader_call(context, site)
     changes = Changes(context, POSITIONS, others)
+    found = _call(context, site)
+    (first, *more) = values.items()
+    if found is None and not more and changes.held(site, *first):  # a library makes the loader
+        return changes.fix(title, "safe" if safe else "unsafe")
+    source, call = found if found is not None else loader_call(context, site)
     for at, (name, code) in enumerate(values.items()):
         if name == "persistent_workers" and "num_workers" not in values:
             code = _with_workers(context, source, call, code)

@@ -198,10 +198,10 @@ class Objects:
         for file in scopes.all_files():
             for node in ast.walk(file.tree):
                 for kind, expression, likeness in _entries(node, name, holder):
-                    if literal(expression)[0] and same(value, literal(expression)[1]):
-                        when = scopes.when(file, node)
-                        if when is not None:
-                            found.append((likeness, when, kind, file.path, *file.place_of(expression)))
+                    written = [one for one in _either(expression) if same(value, literal(one)[1])]
+                    when = scopes.when(file, node) if len(written) == 1 else None
+                    if when is not None:
+                        found.append((likeness, when, kind, file.path, *file.place_of(written[0])))
         found += in_texts(scopes, name, value, holder)
         same_object = False
         for likeness, path, line, identical in self.follow.loaded.places(name, value, holder, self._literal):
@@ -248,6 +248,13 @@ def _entries(node: ast.AST, name: str, holder: Any) -> Iterator[Tuple[str, Any, 
         for one, default in zip(every, [*defaults, *node.args.kw_defaults]):
             if one.arg == name and default is not None:
                 yield "default", default, -1
+
+
+def _either(expression: Any) -> List[Any]:
+    """The literal that an expression is, or those of ``4 if quick else 64``."""
+    several = isinstance(expression, ast.IfExp)
+    parts = [expression.body, expression.orelse] if several else [expression]
+    return [one for one in parts if literal(one)[0]]
 
 
 def _likeness(entries: Dict[Any, Any], holder: Any) -> int:
