@@ -167,6 +167,17 @@ def judge(essays, rows=4):
     for at in starts:
         found.append(model(essays[at : at + rows]))  #> cost step_ms=9 calls=1
 """
+STEPPED = """\
+def judge(essays, rows=4):  # here
+    first = 0
+    while first < len(essays):
+        lot = tokens_of(essays[first : first + rows])
+        found.append(model(lot))  #> cost step_ms=9 calls=1
+        first += rows
+"""
+OVERLAPPING = STEPPED.replace("first += rows", "first += rows // 2").replace("  # here", "")
+INNER = STEPPED.replace("first += rows", "for _ in lot:\n            first += rows").replace("  # here", "")
+BAR = RANGE.replace("in range", "in tqdm.trange").replace("SIZE):", "SIZE, desc='ids'):")
 FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", "")  # more rows if larger
 
 
@@ -174,6 +185,7 @@ FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", 
     "code",
     [
         *(SAMPLER, LOADED, BY_FOURS, FIRST_FEW, TWICE, BRANCHED),
+        *(STEPPED, OVERLAPPING, INNER, BAR),
         *(LAST, CALLED, WINDOWS, ELSEWHERE),
         *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
         *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES, YIELDED, MADE, RETURNED),
@@ -247,6 +259,15 @@ def test_the_edit_keeps_what_is_taken_side_by_side_together(cut: str, after: str
     text = apply(example.text, draft.fixes[0].edits)
     assert f"zip(left.{after}, right.{after})" in text
     assert ("80 parts" if "80" in cut else "8 samples per batch") in draft.message
+
+
+def test_a_number_that_is_written_in_each_step_is_changed_there() -> None:
+    code = (
+        STEPPED.replace("rows=4):  # here", "rows):").replace("+ rows]", "+ 16]").replace("+= rows", "+= 16")
+    )
+    example = read_example(code)
+    (found,) = sliced(Context(example.profile, texts(example)))
+    assert (found.number, len(found.again)) == (16, 1)
 
 
 @pytest.mark.parametrize("argv", [("--batch-size", "64"), ("--batch-size=64",)])

@@ -42,7 +42,7 @@ class Slices:
 
 def sliced(context: Context) -> Iterator[Slices]:
     """The batches of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it (or a call that
-    slices so), over
+    slices so), of ``while`` with ``at += size``, over
     ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
     ``tensor.chunk(parts)``, ``tensor.view(count, size, -1)``, torch's ``BatchSampler(rows, size, drop_last)``
     or ``islice(rows, size)``, or over what a function returns or yields of these.
@@ -67,28 +67,34 @@ def sliced(context: Context) -> Iterator[Slices]:
                 yield Slices(found, source, tuple(again) if found.node is first else (), parts)
 
 
-def _loops(source: Source, line: int) -> list[Loop]:
+def _loops(source: Source, line: int) -> list[Loop | cst.While]:
     """The innermost loop around the statement at ``line``, and what the statement itself loops over."""
     statement = source.statement_at(line)
     if statement is None:
         return []
-    around = [one for one in source.loops(statement)[:1] if isinstance(one, cst.For)]
+    around = source.loops(statement)[:1]
     simple = isinstance(statement, cst.SimpleStatementLine)
     return [*around, *(source.nodes(cst.CompFor, within=statement) if simple else [])]
 
 
-def _turns_once(context: Context, source: Source, loop: Loop, cost: LineCost) -> bool:
+def _turns_once(context: Context, source: Source, loop: Loop | cst.While, cost: LineCost) -> bool:
     """Whether a step is a turn of it: since the run chose this loop, or its lines run so often."""
     chosen = context.profile.manifest.request.loop
     if chosen is not None and chosen.file == source.path:
-        header = f"for {source.code(loop.target)} in {source.code(loop.iter)}"
+        if isinstance(loop, cst.While):
+            header = f"while {source.code(loop.test)}"
+        else:
+            header = f"for {source.code(loop.target)} in {source.code(loop.iter)}"
         if _SPELLING.sub("", header) == _SPELLING.sub("", chosen.header):
             return True
-    return isinstance(loop, cst.For) and abs(cost.calls - 1) <= _ONCE
+    return not isinstance(loop, cst.CompFor) and abs(cost.calls - 1) <= _ONCE
 
 
-def _written(source: Source, loop: Loop) -> tuple[list[cst.BaseExpression], bool] | None:
+def _written(source: Source, loop: Loop | cst.While) -> tuple[list[cst.BaseExpression], bool] | None:
     """Where the loop has the size of its batches, and whether it is the number of them."""
+    if isinstance(loop, cst.While):
+        sizes = _of_steps(source, loop)
+        return (sizes, False) if sizes else None
     found = (_size(source, inner, over) for inner, over in _turns(source, loop, loop.iter))
     return next((one for one in found if one is not None), None)
 
@@ -179,7 +185,7 @@ def _size(
         if source.is_named(call.func, "BatchSampler"):
             sizes = _of_sampler(source, loop, over, call)
             return (sizes, False) if sizes else None
-        if source.is_named(call.func, "range"):
+        if source.is_named(call.func, *_RANGES):
             sizes = _of_range(source, loop, call)
             return (sizes, False) if sizes else None
         if is_method(call, "view") or is_method(call, "reshape"):
@@ -191,6 +197,8 @@ def _size(
 
 
 _CUTS = ("split", "chunk")
+#: They number the rows; the second is tqdm's, the third NumPy's and torch's.
+_RANGES = ("range", "trange", "arange")
 #: They take so many from an iterator each time.
 _TAKE = ("islice", "batched", "chunked")
 #: Their arguments, of tensors' methods and of torch's functions.
@@ -249,8 +257,9 @@ def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpres
     or the same number stands in the loop with another meaning."""
     body = source.parent(loop) if isinstance(loop, cst.CompFor) else loop
     slices = _first_slices(source, body)
-    if len(call.args) == 3:
-        step = call.args[2].value
+    given = [arg.value for arg in call.args if arg.keyword is None]
+    if len(given) == 3:
+        step = given[2]
         stops = [part.upper for part in slices] + _passed_on(source, loop, body)
         ends = [end for stop in stops if (end := _ends_after(source, stop, step)) is not None]
         found = [step, *ends] if ends else []
@@ -258,10 +267,30 @@ def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpres
         sizes = multiples(source, loop)
         named = {source.code(one) for arg in call.args for one in source.nodes(cst.Name, within=arg)}
         found = sizes if all(source.code(size) in named for size in sizes) else []
-    if found and isinstance(found[0], cst.Integer):
-        same = [one for one in source.nodes(cst.Integer, within=body) if one.value == found[0].value]
-        return found if len(same) == len(found) else []
-    return found
+    return _all_of_it(source, body, found)
+
+
+def _of_steps(source: Source, loop: cst.While) -> list[cst.BaseExpression]:
+    """The size in ``at += size`` of the loop itself and in the slices that begin at ``at``."""
+    for step in source.nodes(cst.AugAssign, within=loop.body):
+        if isinstance(step.operator, cst.AddAssign) and source.loops(step)[0] is loop:
+            at = source.code(step.target)
+            slices = _first_slices(source, loop.body)
+            stops = [one.upper for one in slices if one.lower is not None and source.code(one.lower) == at]
+            ends = [end for stop in stops if (end := _ends_after(source, stop, step.value)) is not None]
+            if ends:
+                return _all_of_it(source, loop, [step.value, *ends])
+    return []
+
+
+def _all_of_it(
+    source: Source, body: cst.CSTNode | None, sizes: list[cst.BaseExpression]
+) -> list[cst.BaseExpression]:
+    """The sizes, but none where the same number stands in the loop with another meaning."""
+    if sizes and isinstance(sizes[0], cst.Integer):
+        same = [one for one in source.nodes(cst.Integer, within=body) if one.value == sizes[0].value]
+        return sizes if len(same) == len(sizes) else []
+    return sizes
 
 
 def multiples(source: Source, loop: Loop) -> list[cst.BaseExpression]:

@@ -2,13 +2,13 @@
 
 ## What it does
 
-Finds steps in which the device is idle because of launch overhead, or runs kernels that fill less than
-half of it, while most of its memory is free. The fix doubles the batch of the loader, or of a loop that
-slices its batches (`for at in range(0, count, size)`, `data.split(size)`), gets them from a `BatchSampler`
-or takes what waits in a queue, at most so many at a time. If gradients are accumulated, by the loop or by a
-framework (`gradient_accumulation_steps` of accelerate and transformers, `accumulate_grad_batches` of
-Lightning), it halves the number of batches, so that an update still sees the same samples. The gain is per
-sample.
+Finds steps in which the device is idle because of launch overhead, or runs kernels that fill less than half
+of it, while most of its memory is free. The fix doubles the batch of the loader, or of a loop that slices its
+batches (`for at in range(0, count, size)`, `while at < count`, `data.split(size)`), gets them from a
+`BatchSampler` or takes what waits in a queue, at most so many at a time. If gradients are accumulated, by the
+loop or by a framework (`gradient_accumulation_steps` of accelerate and transformers,
+`accumulate_grad_batches` of Lightning), it halves the number of batches, so that an update still sees the
+same samples. The gain is per sample.
 
 Where a step is an update that adds up the gradients of several batches (`for _ in range(PARTS)` with
 `loss / PARTS`, `batch.chunk(PARTS)`, `if i % PARTS == 0`, accelerate), the fix makes the batches larger, as
