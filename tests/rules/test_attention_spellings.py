@@ -31,6 +31,10 @@ SCALED = """\
     weights = scores.softmax(-1)  #> cost step_ms=9 device_ms=9
     return (weights @ v).transpose(1, 2).contiguous().view(2, -1, 24)  #> cost step_ms=9 device_ms=9
 """
+ROOTED = """\
+    scores = q @ k.mT / torch.sqrt(torch.tensor({width}, dtype=torch.float32))  #> cost step_ms=9 device_ms=9
+    return scores.softmax(-1) @ v  #> cost step_ms=9 device_ms=9
+"""
 HEAD = """\
 import torch
 import torch.nn.functional as F
@@ -65,7 +69,15 @@ def found(body: str) -> tuple[str, list[Draft]]:
             "scores.softmax(dim=3)",
             "torch.exp(scores - scores.logsumexp(-1, keepdim=True))",
         )
-        for sides, given in (("bhij,bjhd", "weights, v"), ("bjhd,bhij", "v, weights"))
+        for sides, given in (
+            ("bhij,bjhd", "weights, v"),
+            ("bjhd,bhij", "v, weights"),
+            ("bhij,bjhd", "[weights, v]"),
+        )
+    ]
+    + [
+        (ROOTED.format(width=width), f"    return F.scaled_dot_product_attention(q, k, v{scale})")
+        for width, scale in (("len(bias)", ", scale=len(bias) ** -0.5"), ("k.shape[-1]", ""))
     ]
     + [
         (

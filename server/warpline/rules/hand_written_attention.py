@@ -4,8 +4,10 @@
 
 Finds `softmax(q @ k.T * scale + mask) @ v` when its lines take a measurable part of the step, however
 it is written (einsum, bmm, masks of any kind: the operators of a step are recorded). The fix calls
-`F.scaled_dot_product_attention` with the same mask, scale, causal form and dropout. If the source
-cannot be analyzed, the finding says so and offers no edit.
+`F.scaled_dot_product_attention` with the same mask, scale, causal form and dropout. A mask that is set
+in place (`scores[..., i, j] = -inf` with `torch.triu_indices`) counts, also where a function of yours sets
+it. An `assert` about the scores goes with them. If the source cannot be analyzed, the finding says so and
+offers no edit.
 
 `nn.MultiheadAttention` computes it so as well, unless it is called with `need_weights=False`: it returns the
 weights. Where nothing in the step reads them, the finding is at the call.
@@ -152,9 +154,11 @@ import libcst as cst
 from warpline.model.change import Fuse, Replace
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source
+from warpline.rulekit.costed import Costed
 from warpline.rulekit.formulas.attention import Attention, attention, words
 from warpline.rulekit.formulas.attention_call import fused_call
 from warpline.rulekit.graph import ATTENTION, UNREAD, by_hand, graph_around, matched, without_formulas
+from warpline.rulekit.graph.matched import Matched
 from warpline.rulekit.graph.softmax import SOFTMAX
 from warpline.rulekit.library_attention import asked_for
 from warpline.rulekit.library_functions import in_frameworks
@@ -177,14 +181,16 @@ class HandWrittenAttention(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         told = [one for one in formulas(context, attention) if _has_rank(context, one)]
+        recorded = matched(context, ATTENTION)
         for formula in told:
+            whole = _whole(formula, recorded)
             what = (_METRIC, "Attention", _REST)
-            options = words(formula.found, formula.flow)
-            change = formula.replaced("attention", *options, otherwise=Fuse(formula.places))
-            yield written_out(context, formula, formula.place, what, change, [partial(fused_call, formula)])
+            options = _options(formula, recorded)
+            change = whole.replaced("attention", *options, otherwise=Fuse(whole.places))
+            yield written_out(context, whole, formula.place, what, change, [partial(fused_call, formula)])
         yield from _in_frameworks(context, self.name)
         yield from _asked_for(context)
-        for one in without_formulas(matched(context, ATTENTION), told):
+        for one in without_formulas(recorded, told):
             what = (_METRIC, one.match.kind, _REST + by_hand(one))
             change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
             yield written_out(context, one, one.place, what, change)
@@ -193,6 +199,25 @@ class HandWrittenAttention(Rule):
             change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
             fix = partial(without_weights, context, one.place)
             yield written_out(context, one, one.place, what, change, [fix])
+
+
+def _whole(formula: Formula[Attention], recorded: list[Matched]) -> Costed:
+    """What is to be replaced: where no edit can be written, the text may tell only a part of it, as where a
+    product is made on one of two ways."""
+    try:
+        fused_call(formula)
+    except Refused:
+        more = (one for one in recorded if formula.place in one.places and one.step_ms > formula.step_ms)
+        return next(more, formula)
+    return formula
+
+
+def _options(formula: Formula[Attention], recorded: list[Matched]) -> list[str]:
+    """What the call is tried with: a mask that depends on a condition is none where the step had none."""
+    found = words(formula.found, formula.flow)
+    ran = [one.match.words for one in recorded if formula.place in one.places]
+    masked = not ran or any("mask" in one for one in ran)
+    return found if masked else [one for one in found if one not in ("mask", "causal")]
 
 
 def _has_rank(context: Context, formula: Formula[Attention]) -> bool:

@@ -60,13 +60,24 @@ def attention(term: Term) -> Attention | None:
     last, rank = (-2 if turned else -1), _dims(found.query) if found is not None else 0
     if found is None or (dim != last if dim < 0 else rank not in (0, dim - last)):
         return None
-    found = replace(found, rank=dim - last if dim >= 0 and not rank else 0)
+    counted = {_counted(mask) for mask in found.masks} | {dim - last if dim >= 0 and not rank else 0}
+    if len(counted - {0}) > 1:
+        return None
+    found = replace(found, rank=max(counted))
     return _turned(found) if turned else _scaled_query(found)
 
 
 def _dims(term: Term) -> int:
     """How many dimensions a tensor has, as far as a permutation says; else 0."""
     return len(term.value) if term.op == "permute" else 0
+
+
+def _counted(mask: Term) -> int:
+    """The dimensions that scores must have for a mask that is set in place; 0 where the text says that they
+    do."""
+    mask = mask.args[1] if mask.op == "if" else mask
+    hidden = mask.args[1] if mask.op == "masked_fill" else mask
+    return int(dict(hidden.value).get("rank", 0)) if hidden.op == "triu" else 0
 
 
 def _softmax(weights: Term) -> tuple[tuple[Term, ...], int | None]:
@@ -204,7 +215,9 @@ def _triangle(term: Term, flow: Flow) -> str | None:
     if term.op not in ("tril", "triu"):
         return None
     inner = without_casts(term.args[0])
-    square = inner.op in ("ones", "ones_like") and len(set(inner.args[:2])) == 1
+    whole = [(one.op, one.value, one.args) for one in inner.args[:2]]  # the size of what it is laid over
+    over = whole == [("size", at, inner.args[0].args) for at in (-2, -1)]
+    square = inner.op in ("ones", "ones_like") and (len(set(inner.args[:2])) == 1 or over)
     return str(term.op) if square and _diagonal(term) == (0 if term.op == "tril" else 1) else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from warpline.model.report import Fix
 from warpline.rulekit.formulas.attention import Attention, has_product, is_causal, is_gone, is_parameter
-from warpline.rulekit.terms import Formula, Rewrite, Term, atom, moved
+from warpline.rulekit.terms import Formula, Rewrite, Term, atom, moved, without_casts
 from warpline.syntax.edits import Refused
 
 #: Operators on the scores alone.
@@ -26,7 +26,8 @@ def fused_call(formula: Formula[Attention]) -> Fix:
     ]
     mask = _mask(formula)
     after = moved(found.order)
-    if (apart := _without_heads(formula)) is not None:
+    masked = any(name == "attn_mask" for name, _ in mask)
+    if (apart := _without_heads(formula, masked)) is not None:
         tensors = [f"{atom(one)}.unsqueeze(1)" for one in tensors]
         after = f".squeeze(1){after}"
         if apart:
@@ -40,7 +41,7 @@ def fused_call(formula: Formula[Attention]) -> Fix:
     return rewrite.to_call("torch.nn.functional.scaled_dot_product_attention", arguments, after)
 
 
-def _without_heads(formula: Formula[Attention]) -> bool | None:
+def _without_heads(formula: Formula[Attention], masked: bool) -> bool | None:
     """Whether a mask has a row for each sample, where the scores have three dimensions: no fused kernel takes
     those. None where they have others, or nothing tells of the mask."""
     ops = [
@@ -49,7 +50,7 @@ def _without_heads(formula: Formula[Attention]) -> bool | None:
     scores = {len(op.shapes[0]) for op in ops if op.name in _OF_SCORES}
     if scores != {3}:
         return None
-    if not formula.found.masks:
+    if not masked:
         return False
     given = {min(map(len, op.shapes[:2])) for op in ops if op.name in _MASKING}
     return given == {3} if given in ({2}, {3}) and formula.found.masks[0].op != "if" else None
@@ -94,19 +95,25 @@ def _scale(formula: Formula[Attention]) -> list[str]:
     if not found.scale:
         return ["scale=1.0"]
     if len(found.scale) == 1 and found.scale[0].op == "rsqrt":
-        inside = found.scale[0].args[0]
+        inside = _number(found.scale[0])
         rows = [_unmoved(term) for term in (found.query, *found.key.args[:1])]
         if inside.op == "size" and inside.value == -1 and _unmoved(inside.args[0]) in rows:
             return []
     for factor in found.scale:
-        number = factor.args[1] if factor.op == "div" else factor
+        number = factor.args[1] if factor.op == "div" else _number(factor) if factor.op == "rsqrt" else factor
         if number.op == "attr" and is_parameter(number, formula.flow):
             raise Refused("its scale may be a tensor, but the fused call needs a number")
     texts = [
-        f"{atom(rewrite.spell(factor.args[0]))} ** -0.5" if factor.op == "rsqrt" else rewrite.spell(factor)
+        f"{atom(rewrite.spell(_number(factor)))} ** -0.5" if factor.op == "rsqrt" else rewrite.spell(factor)
         for factor in found.scale
     ]
     return [f"scale={' * '.join(texts)}"]
+
+
+def _number(root: Term) -> Term:
+    """What a root is taken of, be it as a tensor (``torch.tensor(n)``)."""
+    inside = root.args[0]
+    return inside.args[0] if inside.op == "tensor" else inside
 
 
 def _unmoved(term: Term) -> Term:
@@ -130,15 +137,22 @@ def _mask(formula: Formula[Attention]) -> list[tuple[str, str]]:
         raise Refused("its mask has fewer than two dimensions")
     if len(masks) > 1:
         raise Refused("several masks are combined")
-    mask, condition = masks[0], None
+    mask, condition, when = masks[0], None, ""
     if mask.op == "if":
-        test, mask, _ = mask.args
-        if test.op != "is_not" or test.args[1].op != "const" or test.args[1].value is not None:
-            raise Refused("its mask depends on a condition other than `is None`")
-        condition = formula.rewrite.spell(test.args[0])
+        test, mask, bare = mask.args
+        if mask.op not in ("masked_fill", "where", "add") or bare not in map(without_casts, mask.args):
+            raise Refused("its mask could not be analyzed")
+        if test.op == "is_not" and test.args[1].op == "const" and test.args[1].value is None:
+            condition = formula.rewrite.spell(test.args[0])
+        else:
+            when = formula.rewrite.spell(test)
+            if when.startswith("~"):
+                raise Refused("its mask depends on a condition that could not be analyzed")
     if condition is None and is_causal(mask, formula.flow):
-        return [("is_causal", "True")]
+        return [("is_causal", f"bool({when})" if when else "True")]
     text = _kept(mask, formula)
+    if when:
+        return [("attn_mask", f"{text} if {when} else None")]
     if condition in (None, text):
         return [("attn_mask", text)]
     return [("attn_mask", f"None if {condition} is None else {text}")]

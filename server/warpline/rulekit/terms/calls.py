@@ -121,6 +121,8 @@ def _einsum(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) ->
     """``bhqd,bhkd->bhqk`` and the like as a matmul of the last two dimensions, of permuted tensors where the
     letters stand in another order; the result is ``moved`` to its own order."""
     rule = static(args[0]) if args else None
+    if len(args) == 2 and args[1].op == "tuple":  # tensors may come as a list
+        args = [args[0], *args[1].args]
     if not isinstance(rule, str) or len(args) != 3 or keywords or "->" not in rule or "..." in rule:
         return None
     given, out = rule.replace(" ", "").split("->")
@@ -261,11 +263,21 @@ _TRITON = "triton.language."
 
 
 def _size(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    if len(args) == 1 and not keywords:
+        return terms.make("attr", args[0], value="shape")
     if len(args) == 2 and not keywords:
         return terms.make(
             "size", args[0], value=static(args[1]) if isinstance(static(args[1]), int) else None
         )
     return None
+
+
+def _triu_indices(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """The rows and columns of an upper triangle, by its size and its offset."""
+    given = Arguments("row col offset dtype device layout", args, keywords)
+    if not given.ok or not {"row", "col"} <= given.by_name.keys():
+        return None
+    return terms.make("triu_indices", given["row"], given["col"], given.get("offset") or terms.const(0))
 
 
 def _of(op: str, count: int) -> Call:
@@ -319,6 +331,7 @@ CALLS: dict[str, Call] = {
     "contiguous": lambda terms, args, keywords: args[0],
     "size": _size,
     "tril": _general("tril", "input diagonal", 1), "triu": _general("triu", "input diagonal", 1),
+    "triu_indices": _triu_indices,
     "clamp": _general("clamp", "input min max", 1), "clamp_min": _general("clamp", "input min", 1),
     "gather": _general("gather", "input dim index", 3),
     "unsqueeze": _unsqueeze, "squeeze": _general("squeeze", "input dim", 1),

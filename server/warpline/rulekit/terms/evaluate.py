@@ -112,7 +112,7 @@ class Evaluator:
                     _COMPARE[type(one.operator)], self.term(node.left), self.term(one.comparator)
                 )
             case cst.IfExp():
-                return made.make("if", self.term(node.test), self.term(node.body), self.term(node.orelse))
+                return self._either(node)
             case cst.Tuple() | cst.List() if all(isinstance(item, cst.Element) for item in node.elements):
                 return made.make("tuple", *(self.term(item.value) for item in node.elements))
             case cst.Attribute():
@@ -125,6 +125,12 @@ class Evaluator:
             if isinstance(child, cst.BaseExpression) and not isinstance(node, cst.Lambda):
                 self.term(child)
         return made.fresh("opaque")
+
+    def _either(self, node: cst.IfExp) -> Term:
+        test = self.term(node.test)
+        if test.op == "const":
+            return self.term(node.body if test.value else node.orelse)
+        return self.made.make("if", test, self.term(node.body), self.term(node.orelse))
 
     def _name(self, node: cst.Name) -> Term:
         if node.value in self.env:
@@ -202,6 +208,20 @@ class Evaluator:
         )
         return self.made.make("slice", *ends)
 
+    def chosen(self, node: cst.Subscript) -> Term | None:
+        """Which entries ``tensor[…, rows, columns]`` are, as a mask, if these are a triangle's indices; else
+        None. ``rank``: the dimensions that the tensor must have for it, where the text counts them."""
+        parts = [self._index(element.slice) for element in node.slice]
+        at = parts[-1].args[0] if len(parts) > 1 and parts[-1].op == "index" else self.made.const(None)
+        both = [self.made.make("index", at, self.made.const(side)) for side in (0, 1)]
+        offset = at.args[2].number if at.op == "triu_indices" else None
+        rest, whole = parts[:-2], self.made.make("slice", *[self.made.const(None)] * 3)
+        counted = all(part is whole for part in rest)
+        if offset is None or parts[-2:] != both or not (counted or rest == [self.made.const(...)]):
+            return None
+        value = (("diagonal", int(offset)), *((("rank", len(parts)),) if counted else ()))
+        return self.made.make("triu", self.made.make("ones", *at.args[:2]), value=value)
+
     # -- calls -------------------------------------------------------------------------------
 
     def _call(self, node: cst.Call) -> Term:
@@ -227,8 +247,8 @@ class Evaluator:
     def _known(self, func: cst.BaseExpression, args: list[Term], keywords: dict[str, Term]) -> Term | None:
         full = self._imported(func)
         if full is not None:
-            if full == "torch.tensor" and len(args) == 1 and args[0].number is not None:
-                return args[0]
+            if full == "torch.tensor" and len(args) == 1 and keywords.keys() <= {"dtype", "device"}:
+                return args[0] if args[0].number is not None else self.made.make("tensor", args[0])
             if full == "float" and len(args) == 1 and isinstance(args[0].value, str):
                 return self.made.const(float(args[0].value))
             if full in _PLAIN and not keywords:

@@ -13,7 +13,7 @@ from typing import Any
 
 import libcst as cst
 
-from warpline.rulekit.terms.evaluate import BINARY, Evaluator, descend, module_members
+from warpline.rulekit.terms.evaluate import BINARY, Evaluator, descend, module_members, names_in
 from warpline.rulekit.terms.term import Term
 from warpline.syntax.source import Source, Statement, called_name, children, only_target, receiver
 
@@ -47,6 +47,7 @@ class Flow:
     reads: dict[Step, list[cst.Name]] = field(default_factory=dict)
     #: Names that a nested function, a lambda or a loop's next round may read at any time.
     captured: set[str] = field(default_factory=set)
+    beside: tuple[Source, ...] = ()  # files with functions that it may call
 
     @property
     def terms(self) -> dict[cst.BaseExpression, Term]:
@@ -55,16 +56,19 @@ class Flow:
 
 
 @lru_cache(maxsize=1024)
-def follow(source: Source, function: cst.FunctionDef, helped: bool = False) -> Flow:
+def follow(
+    source: Source, function: cst.FunctionDef, helped: bool = False, beside: tuple[Source, ...] = ()
+) -> Flow:
     """The terms of a function's body, statement by statement. Kept, as several rules ask for the same
     function.
 
-    ``helped``: calls of functions of the same file that nothing else calls are followed into them."""
+    ``helped``: calls of functions of the same file that nothing else calls are followed into them.
+    ``beside``: files with functions that may change what they are given."""
     owner = source.enclosing(function, cst.ClassDef, cst.FunctionDef)
     owner = owner if isinstance(owner, cst.ClassDef) else None
     helpers = _helpers(source, owner) if helped else {}
     evaluator = Evaluator(source, module_members(owner) if owner else {}, function, helpers)
-    walker = _Walker(Flow(source, function, owner, evaluator))
+    walker = _Walker(Flow(source, function, owner, evaluator, beside=beside))
     walker.suite(function.body)
     return walker.flow
 
@@ -123,7 +127,9 @@ class _Walker:
         elif isinstance(node, cst.Return) and node.value is not None:
             self.record(statement, None, node.value)
         elif isinstance(node, cst.Expr) and changed:
-            self.assign(statement, changed, node.value)
+            self.change(statement, changed, node.value)
+        elif isinstance(node, cst.Assign) and (hidden := self.hidden(target)) is not None:
+            self.fill(statement, *hidden, node.value)
         elif isinstance(node, (cst.Global, cst.Nonlocal)):
             self.flow.captured |= {item.name.value for item in node.names}
         else:
@@ -164,19 +170,97 @@ class _Walker:
             name = element.value.value
             self.evaluator.bind_fresh(name)
             self.defined[name] = frozenset()
-            if whole.op == "tuple" and len(whole.args) == len(target.elements):
+            if whole.op == "triu_indices" and len(target.elements) == 2:
+                made = self.evaluator.made
+                self.evaluator.env[name] = made.make("index", whole, made.const(index))
+            elif whole.op == "tuple" and len(whole.args) == len(target.elements):
                 self.evaluator.env[name] = whole.args[index]
             elif (whole.op, whole.value) in (("attr", "shape"), ("size", None)):
                 size = self.evaluator.made.make("size", whole.args[0], value=index - len(target.elements))
                 self.evaluator.env[name] = size
 
     def changed_in_place(self, node: cst.BaseSmallStatement) -> str:
-        """``x`` of ``x.mul_(2)`` on a line of its own; else ""."""
+        """``x`` of ``x.mul_(2)``, or of ``change(x)`` with a function of the script's or of a module, as a
+        statement; else ""."""
         call = node.value if isinstance(node, cst.Expr) else None
-        held, name = receiver(call), called_name(call) if isinstance(call, cst.Call) else ""
-        known = isinstance(held, cst.Name) and held.value in self.evaluator.env
-        in_place = known and name.endswith("_") and not name.endswith("__")
-        return held.value if in_place and isinstance(held, cst.Name) else ""
+        if not isinstance(call, cst.Call):
+            return ""
+        held, name, full = receiver(call), called_name(call), self.flow.source.name(call.func)
+        in_place = name.endswith("_") and not name.endswith("__")
+        if full and full.split(".")[0] not in ("self", *self.evaluator.env):
+            held = call.args[0].value if call.args and call.args[0].keyword is None else None
+            in_place = in_place or bool(self.functions(call))
+        return held.value if in_place and isinstance(held, cst.Name) and self.known(held) else ""
+
+    def known(self, node: cst.CSTNode | None) -> bool:
+        return isinstance(node, cst.Name) and node.value in self.evaluator.env
+
+    def change(self, statement: Statement, name: str, call: cst.BaseExpression) -> None:
+        """What a name holds after a call that changes it in place: what the text of the script's own function
+        makes of it."""
+        step = self.record(statement, name, call)
+        found = self.functions(call) if isinstance(call, cst.Call) else []
+        changed = self.changed_by(call, *found[0]) if len(found) == 1 and isinstance(call, cst.Call) else None
+        if changed is step.before[name]:
+            self.flow.steps.remove(step)
+            return
+        if changed is not None:
+            step.term = changed
+            self.evaluator.unknown.discard(call)
+        self.evaluator.env[name] = step.term
+        self.defined[name] = frozenset([step])
+
+    def functions(self, call: cst.Call) -> list[tuple[Source, cst.FunctionDef]]:
+        """The script's functions that ``call`` may call by a plain name."""
+        name = call.func.value if isinstance(call.func, cst.Name) else ""
+        return [
+            (source, one)
+            for source in dict.fromkeys((self.flow.source, *self.flow.beside))
+            for one in source.nodes(cst.FunctionDef)
+            if one.name.value == name and source.enclosing(one, cst.ClassDef, cst.FunctionDef) is None
+        ]
+
+    def changed_by(self, call: cst.Call, source: Source, function: cst.FunctionDef) -> Term | None:
+        """What the first argument of ``call`` is after it; None where the text does not tell."""
+        params, args = function.params.params, call.args
+        positional = [arg.value for arg in args if arg.keyword is None]
+        given = dict(zip((one.name.value for one in params), positional, strict=False))
+        given |= {arg.keyword.value: arg.value for arg in args if arg.keyword is not None}
+        first = params[0].name.value if params else ""
+        if any(arg.star for arg in args) or function.decorators or not _changes_only(function, first):
+            return None
+        evaluator = Evaluator(source, {}, function)
+        evaluator.made = self.evaluator.made
+        walker = _Walker(Flow(source, function, None, evaluator))
+        for one in params:
+            if one.name.value in given:
+                evaluator.env[one.name.value] = self.evaluator.terms[given[one.name.value]]
+            elif one.default is not None:
+                evaluator.env[one.name.value] = evaluator.term(one.default)
+        walker.suite(function.body)
+        return None if evaluator.unknown else evaluator.env.get(first)
+
+    def hidden(self, target: cst.CSTNode | None) -> tuple[cst.Name, cst.Subscript, Term] | None:
+        """The name, and which entries ``name[…] = value`` sets, as a mask (see ``Evaluator.chosen``)."""
+        held = target.value if isinstance(target, cst.Subscript) else None
+        if not isinstance(target, cst.Subscript) or not isinstance(held, cst.Name) or not self.known(held):
+            return None
+        chosen = self.evaluator.chosen(target)
+        return (held, target, chosen) if chosen is not None else None
+
+    def fill(
+        self,
+        statement: Statement,
+        held: cst.Name,
+        target: cst.Subscript,
+        chosen: Term,
+        value: cst.BaseExpression,
+    ) -> None:
+        self.use(target)
+        step = self.record(statement, held.value, value)
+        step.term = self.evaluator.made.make("masked_fill", step.before[held.value], chosen, step.term)
+        self.evaluator.env[held.value] = step.term
+        self.defined[held.value] = frozenset([step])
 
     def compound(self, node: cst.BaseCompoundStatement) -> None:
         if isinstance(node, cst.If):
@@ -263,6 +347,22 @@ class _Walker:
                 if not isinstance(self.flow.source.parent(name), cst.Attribute):
                     self.evaluator.bind_fresh(name.value)
                     self.defined[name.value] = frozenset()
+
+
+def _changes_only(function: cst.FunctionDef, name: str) -> bool:
+    """Whether a function has no other effect than to change what it gets as ``name``."""
+    for node in descend(function.body, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Expr):
+        of = node.value if isinstance(node, cst.Expr) else node.target
+        if isinstance(of, cst.SimpleString):
+            continue
+        held = (
+            receiver(of) if isinstance(of, cst.Call) else of.value if isinstance(of, cst.Subscript) else None
+        )
+        own = isinstance(held, cst.Name) and held.value == name
+        local = isinstance(of, (cst.Name, cst.Tuple)) and name not in names_in(of)
+        if not (own or (local and not isinstance(node, cst.Expr))):
+            return False
+    return not any(descend(function.body, cst.Global, cst.Nonlocal))
 
 
 def _leaves(body: cst.BaseSuite) -> bool:

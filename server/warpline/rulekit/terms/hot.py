@@ -57,7 +57,9 @@ def formulas(
 
     ``helped``: a formula may go on in functions of the same file that only it calls, and is then none of
     theirs."""
-    found = [one for place in _hot_functions(context) for one in _formulas(context, match, *place, helped)]
+    beside = tuple(context.sources())
+    hot = _hot_functions(context)
+    found = [one for place in hot for one in _formulas(context, match, *place, helped, beside)]
     within = {helper for one in found for helper in one.helpers}
     yield from (one for one in found if one.flow.function not in within)
 
@@ -68,9 +70,10 @@ def _formulas(
     file: str,
     function: cst.FunctionDef,
     helped: bool,
+    beside: tuple[Source, ...],
 ) -> Iterator[Formula[Found]]:
     source = context.source(file)
-    flow = follow(source, function, helped)
+    flow = follow(source, function, helped, beside)
     consumed: set[Step] = set()
     for step in reversed(flow.steps):
         if step in consumed:

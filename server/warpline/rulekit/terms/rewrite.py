@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit.terms.evaluate import descend
+from warpline.rulekit.terms.evaluate import descend, names_in
 from warpline.rulekit.terms.flow import Flow, Step
 from warpline.rulekit.terms.term import Term
 from warpline.syntax.edits import Edits, Refused
@@ -32,6 +32,7 @@ class Rewrite:
         self.step = step
         self.node = node if node is not None else step.expression
         self.kept: set[Step] = set()
+        self.used: set[str] = set()  # names that were written
         self.removed = self._unneeded()
         self.env = self._names()
 
@@ -41,11 +42,13 @@ class Rewrite:
             return self.flow.evaluator.named.get(term, repr(term.value))
         for name, held in reversed(self.env.items()):
             if held is term:
+                self.used.add(name)
                 return name
         if (name_again := self._keep(term)) is not None:
             return name_again
         node, names = self.flow.evaluator.written.get(term, (None, {}))
         if node is not None and self._reads_same(node, names) and not self._calls_again(node):
+            self.used |= names_in(node)
             return _one_line(self.flow.source.code(node))
         inner = [self.spell(arg) for arg in term.args]
         match term.op:
@@ -109,6 +112,8 @@ class Rewrite:
             raise Refused("it ends in an augmented assignment such as `+=`")
         edits.replace(self.node, text)
         removed = {step.statement for step in self.removed}
+        reads = [read for step in self.removed for read in self.flow.reads[step]]
+        removed |= {one for read in reads if (one := self._asserted(read)) is not None}
         for statement in removed:
             above = self._emptied(statement, removed)
             if above is None:
@@ -127,8 +132,8 @@ class Rewrite:
         before, removed = self.kept, self.removed
         self.kept = {*before, found}
         self.removed = self._unneeded()
-        back = {step.target for step in removed if step not in self.removed}
-        if back & set(self.env):
+        back = {step.target for step in removed if step not in self.removed} - {found.target}
+        if back & set(self.env) or found.target in self.used:
             self.kept, self.removed = before, removed
             return None
         self.env = self._names()
@@ -154,13 +159,24 @@ class Rewrite:
                 and self._pure(step)
                 and (reads := flow.reads.get(step))
                 and all(
-                    inside(read, self.node) or any(inside(read, item.statement) for item in removed)
+                    inside(read, self.node)
+                    or any(inside(read, item.statement) for item in removed)
+                    or self._asserted(read) is not None
                     for read in reads
                 )
             ]
             if not more:
                 return removed
             removed += more
+
+    def _asserted(self, read: cst.Name) -> Statement | None:
+        """The assertion that reads a name, and goes with its value; None where another statement does."""
+        source = self.flow.source
+        check, statement = source.enclosing(read, cst.Assert), source.statement(read)
+        alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+        if check is None or not alone or self._calls_again(check) or len(source.block(check)) == 1:
+            return None
+        return statement
 
     def _pure(self, step: Step) -> bool:
         if step.target is None or step.target in self.flow.captured or step.statement is self.step.statement:
@@ -181,7 +197,7 @@ class Rewrite:
         used = _names(_one_line(self.flow.source.code(node)))
         return all(self.env.get(name) is names[name] for name in used if name in names)
 
-    def _calls_again(self, node: cst.BaseExpression) -> bool:
+    def _calls_again(self, node: cst.CSTNode) -> bool:
         """Whether ``node`` has a call that may do anything, and that stays where it is."""
         inside = self.flow.source.inside
         unknown = self.flow.evaluator.unknown
