@@ -359,7 +359,7 @@ class Model(Saving, nn.Module):
 """
 
 
-#: A helper that gets the flag, and the script's own form of it.
+#: A helper that gets the flag, and the same with the script's copy of torch's function.
 HELPED = f"""\
 PRESETS = {{"tiny": dict(dim=96, recompute=True)}}
 
@@ -382,30 +382,7 @@ class Head(nn.Module):
     def forward(self, x):
         return thrifty(self.inner, x, lean=self.lean)
 """
-OWN = (
-    (
-        """\
-import torch
-
-class Again(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, work, x):
-        ctx.work, ctx.x = work, x
-        with torch.no_grad():
-            return work(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        with torch.enable_grad():
-            x = ctx.x.detach().requires_grad_()
-            return None, *torch.autograd.grad(ctx.work(x), x, grad)
-
-"""
-        + HELPED
-    )
-    .replace("checkpoint(work", "Again.apply(work")
-    .replace("op CheckpointFunction", "op Again")
-)
+OWN = HELPED.replace("checkpoint(work", "CheckpointFunction.apply(work")
 
 
 def recorded(code: str, value: bool) -> tuple[str, int, Draft]:

@@ -251,7 +251,6 @@ from warpline.rulekit.flags import Switch, flags_of, switch_of, switching_call, 
 from warpline.rulekit.graph.graph import MOVED, SAME
 from warpline.rulekit.terms import atom
 from warpline.rulekit.terms.evaluate import module_members
-from warpline.syntax.source import methods, receiver
 from warpline.wire.frameworks import switches_of_checkpointing
 
 #: Share of the free memory that the activations may take: the allocator needs some room besides.
@@ -268,6 +267,8 @@ _STORE_MORE = (
 MOST_UNKNOWN = bound("unknown-activations")
 #: What torch runs where ``checkpoint`` is called: before 2.13 with ``use_reentrant=False``, and with True.
 _CALLS = ("_NoopSaveInputs", "CheckpointFunction")
+#: A script's own function like it has its name.
+_COPIED = "CheckpointFunction.apply"
 #: What torch records around a call of compiled code, and the call of its backward pass, inside a node.
 _AROUND, _BACKWARD = "Torch-Compiled Region", "CompiledFunctionBackward"
 #: A call of ``checkpoint``, or what hands it on.
@@ -394,8 +395,7 @@ def _called(context: Context) -> list[LineCost]:
     """Lines that call ``checkpoint``. Where no operator says it, the text does, of lines with something that
     is computed again, there or in a function that they call; else who calls whom does."""
     lines = context.profile.lines
-    names = {*_CALLS, *(name for name, _, _ in _own_functions(context))}
-    found = [cost for cost in lines if any(op.name in names for op in cost.ops)]
+    found = [cost for cost in lines if any(op.name in _CALLS for op in cost.ops)]
     again = {function_of(cost) for cost in lines if _runs_again(cost)}
     found = found or [
         cost
@@ -425,46 +425,16 @@ def _entered_again(context: Context) -> list[LineCost]:
 
 
 def _uses(context: Context, called: list[LineCost]) -> list[Use]:
-    """The calls of ``checkpoint`` on the lines ``called``, or of the script's own functions like it. Where
-    they call it by another name, what hands it on in the script, ``partial(checkpoint, block)`` or
-    ``checkpoint if lean else plain``, and calls of what torch has to wrap a module."""
-    own = [*_own_functions(context)]
-    calls = [
-        [
-            *((source, call) for call in source.calls(cost.line, "checkpoint", "checkpoint_sequential")),
-            *(
-                (source, call)
-                for _, where, call in own
-                if where is source and call in source.calls(cost.line)
-            ),
-        ]
-        for cost in called
-        for source in [context.source(cost.file)]
-    ]
+    """The calls of ``checkpoint`` on the lines ``called``, or of the function that the script has copied from
+    torch. Where they call it by another name, what hands it on in the script, ``partial(checkpoint, block)``
+    or ``checkpoint if lean else plain``, and calls of what torch has to wrap a module."""
+    names = ("checkpoint", "checkpoint_sequential", _COPIED)
+    calls = [[(source, call) for call in source.calls(cost.line, *names)]
+             for cost in called for source in [context.source(cost.file)]]  # fmt: skip
     if any(calls):
         return [one for found in calls for one in found] if all(calls) else []
     found = (use for source in context.sources() for use in _handed_on(source))
     return [use for use in found if context.reached.node(*use) is not False]
-
-
-def _own_functions(context: Context) -> Iterator[tuple[str, Source, cst.Call]]:
-    """The calls of the script's own autograd functions that compute with gradients in their backward pass,
-    each with the function's name."""
-    for source in context.sources():
-        for owner in source.nodes(cst.ClassDef):
-            backward = methods(owner).get("backward")
-            base = any(source.name(one.value) == "torch.autograd.Function" for one in owner.bases)
-            if not base or backward is None or not _computes_again(source, backward):
-                continue
-            for where, call in context.calls("apply"):
-                if where.is_named(receiver(call), owner.name.value):
-                    yield owner.name.value, where, call
-
-
-def _computes_again(source: Source, backward: cst.FunctionDef) -> bool:
-    """Whether a backward pass is given gradients to compute, as that of checkpointing is."""
-    calls = source.nodes(cst.Call, within=backward)
-    return any(source.name(call.func) in ("torch.enable_grad", "torch.set_grad_enabled") for call in calls)
 
 
 def _handed_on(source: Source) -> Iterator[Use]:
