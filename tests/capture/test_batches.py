@@ -192,12 +192,13 @@ def loader_of(epoch):
     return DataLoader(Notes(), 4, num_workers=2, collate_fn=pack)  # line: made
 
 
-net = torch.nn.Linear(9, 1)
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
-for epoch in range(5):
-    for notes in ahead(loader_of(epoch)):
-        net(notes).square().mean().backward()
-        optimizer.step()
+if __name__ == "__main__":
+    net = torch.nn.Linear(9, 1)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(5):
+        for notes in ahead(loader_of(epoch)):
+            net(notes).square().mean().backward()
+            optimizer.step()
 """
 
 

@@ -23,7 +23,8 @@ def tell():
 model = torch.nn.Linear(8, 8)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 data = torch.utils.data.TensorDataset(torch.randn(4096, 8))
-loader = torch.utils.data.DataLoader(data, 4, num_workers=2, persistent_workers=True, prefetch_factor=8)
+more = {"persistent_workers": True, "prefetch_factor": 8, "multiprocessing_context": "fork"}
+loader = torch.utils.data.DataLoader(data, 4, num_workers=2, **more)
 batches = iter(loader)
 atexit.register(tell)  # runs before what torch has registered with its iterator
 for epoch in range(100):

@@ -85,13 +85,14 @@ class Remote(Dataset):
         return torch.full((4,), float(index))
 
 
-model = torch.nn.Linear(4, 2)
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-for step, rows in enumerate(DataLoader(Remote(), batch_size=4, num_workers=4)):
-    optimizer.zero_grad()
-    model(rows).square().mean().backward()
-    optimizer.step()
-    time.sleep(1.5 if step == 0 else 0.01)
+if __name__ == "__main__":
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for step, rows in enumerate(DataLoader(Remote(), batch_size=4, num_workers=4)):
+        optimizer.zero_grad()
+        model(rows).square().mean().backward()
+        optimizer.step()
+        time.sleep(1.5 if step == 0 else 0.01)
 """
 
 

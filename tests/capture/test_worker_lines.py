@@ -54,21 +54,24 @@ def collate(samples):
     return torch.stack(samples)
 
 
-loader = DataLoader(Slow(), batch_size=4, num_workers=4, collate_fn=collate)
-model = torch.nn.Linear(8, 8)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for batch in loader:
-    optimizer.zero_grad()
-    model(batch).sum().backward()
-    optimizer.step()
+if __name__ == "__main__":
+    how = {"multiprocessing_context": sys.argv[1]} if len(sys.argv) > 1 else {}
+    loader = DataLoader(Slow(), batch_size=4, num_workers=4, collate_fn=collate, **how)
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in loader:
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
 """
 BATCH = {"sleep": 4, "hash": 4, "collate": 1}
 
 
-def test_lines_of_workers_take_what_their_own_clock_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [(), ("spawn",), ("forkserver",)], ids=["usual", "spawn", "forkserver"])
+def test_lines_of_workers_take_what_their_own_clock_says(tmp_path: Path, how: tuple[str, ...]) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    done = warpline("profile", script.name, cwd=tmp_path)
+    done = warpline("profile", script.name, *how, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (run,) = (tmp_path / ".warpline/runs").iterdir()
     workers = pipeline.report_of(run).workers
@@ -120,14 +123,15 @@ def scaled(image):
     return image / 7
 
 
-data = Folder(scaled)
-loader = DataLoader(Subset(data, range(2048)), batch_size=8, num_workers=1)
-model = torch.nn.Linear(8, 8)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for batch in loader:
-    optimizer.zero_grad()
-    model(batch).sum().backward()
-    optimizer.step()
+if __name__ == "__main__":
+    data = Folder(scaled)
+    loader = DataLoader(Subset(data, range(2048)), batch_size=8, num_workers=1)
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in loader:
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
 """
 
 
@@ -147,7 +151,7 @@ def test_a_library_s_dataset_is_recorded_by_the_library_s_lines(tmp_path: Path) 
     assert (Path(second.file).name, second.function, second.text) == ("train.py", "scaled", "")
     assert first.calls == 8
     (found,) = (one for one in report.findings if one.rule == "slow-sample-line")
-    assert found.line == OF_LIBRARY.splitlines().index("data = Folder(scaled)") + 1
+    assert found.line == OF_LIBRARY.splitlines().index("    data = Folder(scaled)") + 1
     assert "`decode`" in found.message
 
 
@@ -228,13 +232,14 @@ class Readings(IterableDataset):
             yield torch.randn(8)
 
 
-loader = DataLoader(Readings(), batch_size=None, num_workers=2, prefetch_factor=150)
-model = torch.nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for number, reading in enumerate(loader):
-    time.sleep(0.03 if number else 5)  # by then the workers have loaded all, on a busy machine too
-    model(reading).sum().backward()
-    optimizer.step()
+if __name__ == "__main__":
+    loader = DataLoader(Readings(), batch_size=None, num_workers=2, prefetch_factor=150)
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for number, reading in enumerate(loader):
+        time.sleep(0.03 if number else 5)  # by then the workers have loaded all, on a busy machine too
+        model(reading).sum().backward()
+        optimizer.step()
 """
 
 

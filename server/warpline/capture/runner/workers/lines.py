@@ -4,7 +4,7 @@ During the capture, each worker records the lines of its next batches. Otherwise
 that alone tells whether the workers keep up, also where the captured steps find all batches loaded.
 The cost of a trace event is the extra time of recorded batches divided by their events. It is subtracted from
 each line once per event of that line, so a line that sleeps keeps its time. Workers that are spawned instead
-of forked are not recorded: they import torch again.
+of forked import all of this again (``spawned``).
 
 With few steps the capture comes last, and by then the workers have loaded all batches. So each worker also
 records its first batch, except the first sample, which may include one-time work. All workers are late by
@@ -31,9 +31,10 @@ from ..lines.userfiles import UserFiles
 from ..patches import Patches
 from ..windows.queued import Queued
 from .sampled import Sampled
+from .spawned import Followed
 from .traced import Lines, Location, event_ns
 
-FOLDER = "workers"
+FOLDER, SHARED = "workers", "flag"
 #: Number of batches that a worker records, and of unrecorded ones whose times it keeps.
 RECORDED, REMEMBERED = 2, 8
 #: How many of those it records before steps are timed, if steps are few.
@@ -50,7 +51,7 @@ PATIENCE_S = 5.0
 
 
 class WorkerLines:
-    """Lets the workers that are forked from this process record, from ``start`` on."""
+    """Lets the workers of this process record, from ``start`` on."""
 
     def __init__(self, user_files: UserFiles, names: QualifiedNames, folder: str) -> None:
         self.user_files = user_files
@@ -62,12 +63,46 @@ class WorkerLines:
         #: record; whether one has begun to; whether workers are sampled; whether it is their second
         #: batches; then per worker, whether it records now.
         self.flag = mmap.mmap(-1, AT_WORK + MOST_WORKERS)
+        self.shared = ""  # the file with these bytes, once a worker is spawned
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> WorkerLines:
+        """Make it in a spawned worker, from what the main process has ``told``."""
+        lines = cls(UserFiles(told["roots"], told["include"]), QualifiedNames(), told["folder"])
+        lines._share(told["shared"])
+        return lines
+
+    def told(self) -> dict[str, Any]:
+        """What a spawned worker needs to know. Raises OSError where it cannot be told."""
+        if not self.shared:
+            os.makedirs(self.folder, exist_ok=True)
+            path = os.path.join(self.folder, SHARED)
+            with open(path, "wb") as file:
+                file.write(self.flag[:])
+            self._share(path)
+        return {
+            "roots": self.user_files.roots,
+            "include": self.user_files.include,
+            "folder": os.path.dirname(self.folder),
+            "shared": self.shared,
+        }
+
+    def _share(self, path: str) -> None:
+        """Workers that were forked before go on with the bytes as they were."""
+        with open(path, "r+b") as file:
+            self.flag = mmap.mmap(file.fileno(), AT_WORK + MOST_WORKERS)
+        self.shared = path
+
+    def follow(self) -> None:
+        """Watch the batches of this process, which is a worker."""
+        Worker(self).install()
+        os.makedirs(self.folder, exist_ok=True)
 
     def install(self) -> None:
         """Watch each worker from its start."""
         from torch.utils.data._utils import worker
 
-        self.patches.replace(worker, "_worker_loop", self._followed)
+        self.patches.replace(worker, "_worker_loop", lambda original: Followed(self, original))
 
     def start(self, most: int = RECORDED, second: bool = False) -> None:
         """Let each worker record ``most`` batches, or until ``pause``. ``second``: only a part of its second
@@ -117,15 +152,6 @@ class WorkerLines:
             if monotonic() > deadline or (written and not any(self.flag[AT_WORK:])):
                 return
             sleep(0.01)
-
-    def _followed(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def worker_loop(*arguments: Any, **named: Any) -> Any:
-            with contextlib.suppress(Exception):  # an unknown version of torch: no lines are recorded
-                Worker(self).install()
-                os.makedirs(self.folder, exist_ok=True)
-            return original(*arguments, **named)
-
-        return worker_loop
 
 
 class Worker:
