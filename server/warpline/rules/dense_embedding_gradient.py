@@ -2,12 +2,11 @@
 
 ## What it does
 
-Finds embeddings with at most a tenth of their rows read in a step, while the backward pass fills a gradient
-of the table's size and the optimizer updates all of it. It reports nothing if the table has
+Finds embeddings with at most a tenth of their rows read in a step, while the backward pass fills a
+gradient of the table's size and the optimizer updates all of it. It reports nothing if the table has
 another use (tied output weights), or if momentum or weight decay of its parameter group change all rows
-anyway. With Adam, it
-reports only tables that are nearly all that Adam updates and take a fifth of the step, because
-`SparseAdam` gives other results.
+anyway. Tables of one optimizer become sparse by one edit. With Adam, it reports only tables that are
+nearly all that Adam updates and take a fifth of the step, because `SparseAdam` gives other results.
 
 ## Why is this slow
 
@@ -62,6 +61,65 @@ model = Ranker()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 for ids, clicked in loader:
     loss = loss_of(model(ids), clicked)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Example
+
+```python
+import torch
+
+class Pairs(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.people = torch.nn.Embedding(40000, 8)
+        #^ site module type=Embedding num_embeddings=40000 embedding_dim=8
+        self.films = torch.nn.Embedding(9000, 8)
+        #^ found; site module type=Embedding num_embeddings=9000 embedding_dim=8
+
+    def forward(self, person, film):
+        people = self.people(person)
+        #^ cost step_ms=2 device_ms=2 backward_ms=1; op aten::embedding shapes=[[40000,8],[512]] device_ms=0.5
+        #^ op aten::embedding_dense_backward phase=backward shapes=[[512,8],[512]] device_ms=0.5
+        #^ op aten::fill_ phase=backward shapes=[[40000,8],[]] device_ms=1
+        films = self.films(film)
+        #^ cost step_ms=4 device_ms=4 backward_ms=3; op aten::embedding shapes=[[9000,8],[512]] device_ms=1
+        #^ op aten::embedding_dense_backward phase=backward shapes=[[512,8],[512]] device_ms=1
+        #^ op aten::fill_ phase=backward shapes=[[9000,8],[]] device_ms=2
+        return (people * films).sum(1)
+
+model = Pairs()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+#^ site optimizer type=SGD elements=392000 shapes=[[1,40000,8],[1,9000,8]] with.momentum=0 with.weight_decay=0
+for person, film, seen in loader:
+    loss = loss_of(model(person, film), seen)  #> cost device_ms=1
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()  #> use optimizer; cost step_ms=5 device_ms=5; op aten::_foreach_add_ device_ms=5
+```
+
+## Use instead
+
+```python
+import torch
+
+class Pairs(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.people = torch.nn.Embedding(40000, 8, sparse=True)
+        self.films = torch.nn.Embedding(9000, 8, sparse=True)
+
+    def forward(self, person, film):
+        people = self.people(person)
+        films = self.films(film)
+        return (people * films).sum(1)
+
+model = Pairs()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for person, film, seen in loader:
+    loss = loss_of(model(person, film), seen)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -166,13 +224,13 @@ class DenseEmbeddingGradient(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        settings: dict[tuple[str, int], list[Draft]] = {}
-        for draft in self._drafts(context):
-            settings.setdefault(draft.place, []).append(draft)
-        for drafts in settings.values():
+        by_edit: dict[tuple[str, int], list[Draft]] = {}
+        for draft, optimizer in self._drafts(context):
+            by_edit.setdefault(optimizer.place if draft.fixes else draft.place, []).append(draft)
+        for drafts in by_edit.values():
             yield _of_all(drafts)
 
-    def _drafts(self, context: Context) -> Iterator[Draft]:
+    def _drafts(self, context: Context) -> Iterator[tuple[Draft, Site]]:
         for looked_up in _together(context, tables(context)):
             table = looked_up[0]
             modules = max(1, len(_made(context, table)))
@@ -181,25 +239,30 @@ class DenseEmbeddingGradient(Rule):
                 continue
             for site in context.sites("optimizer"):
                 drafts = list(_judged(context, looked_up, read, site))
-                yield from drafts
+                yield from ((draft, site) for draft in drafts)
                 if drafts:
                     break
 
 
 def _of_all(drafts: list[Draft]) -> Draft:
-    """Tables with one and the same setting become sparse by one edit."""
+    """Tables of one optimizer, or with one and the same setting, become sparse by one edit."""
     most = max(drafts, key=lambda draft: draft.cost_ms or 0.0)
     if len(drafts) == 1:
         return most
     spent = sum(draft.cost_ms or 0.0 for draft in drafts)
     said = {"tables": count("tables", len(drafts), "tables"), "all": ms("all these tables", spent)}
+    told = " The same setting is that of {tables} tables: {all} in all."
+    if len({draft.place for draft in drafts}) > 1:
+        told = " Its optimizer has {tables} such tables, which one edit makes sparse: {all} in all."
+    edits = dict.fromkeys(edit for draft in drafts for fix in draft.fixes for edit in fix.edits)
     return replace(
         most,
-        message=most.message + message(" The same setting is that of {tables} tables: {all} in all.", said),
+        message=most.message + message(told, said),
         evidence=(*most.evidence, *said.values()),
         cost_ms=spent,
         saving_ms=sum(draft.saving_ms for draft in drafts),
         change=Together(tuple(draft.change for draft in drafts if draft.change is not None)),
+        fixes=tuple(replace(fix, edits=tuple(edits)) for fix in most.fixes),
     )
 
 
