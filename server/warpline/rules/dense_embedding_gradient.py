@@ -75,9 +75,9 @@ class Pairs(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.people = torch.nn.Embedding(40000, 8)
-        #^ site module type=Embedding num_embeddings=40000 embedding_dim=8
+        #^ found; site module type=Embedding num_embeddings=40000 embedding_dim=8
         self.films = torch.nn.Embedding(9000, 8)
-        #^ found; site module type=Embedding num_embeddings=9000 embedding_dim=8
+        #^ site module type=Embedding num_embeddings=9000 embedding_dim=8
 
     def forward(self, person, film):
         people = self.people(person)
