@@ -385,11 +385,13 @@ class Head(nn.Module):
 OWN = HELPED.replace("checkpoint(work", "CheckpointFunction.apply(work")
 
 
-def recorded(code: str, value: bool) -> tuple[str, int, Draft]:
+def recorded(code: str, value: bool, kind: str = "entry") -> tuple[str, int, Draft]:
     """The text, the line where the run saw that the flag is written, and what is found."""
     example = read_example(HEAD + code)
     line, text = next(one for one in enumerate(example.text.split("\n"), 1) if "PRESETS" in one[1])
-    holder = Holder("entry", FILE, line, text.index("True"), "recompute")
+    holder = Holder(
+        kind, FILE, line, text.index("True"), "--recompute" if kind == "command line" else "recompute"
+    )
     site = Site("module", FILE, 1, "<module>", arguments=(Argument("recompute", value, True, holder),))
     facts = replace(example.profile.facts, sites=(site,))
     rule = rule_named("needless-checkpointing")
@@ -411,6 +413,12 @@ def test_a_helper_gets_the_flag_of_a_module(code: str) -> None:
     text, line, draft = recorded(code, True)
     assert draft.line == line
     assert "dict(dim=96, recompute=False)" in apply(text, draft.fixes[0].edits)
+
+
+def test_what_the_command_line_passes_is_changed_there() -> None:
+    _, line, draft = recorded(OWN, True, "command line")
+    assert draft.line != line and not draft.fixes
+    assert "the command line passes `--recompute`: change it there" in draft.message
 
 
 @pytest.mark.parametrize("given", ["x.requires_grad", "True", "self.other"])

@@ -9,7 +9,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.holders import literal_at, words
+from warpline.rulekit.holders import by_hand, literal_at, words
 from warpline.rulekit.origins import (
     Origin,
     bare_switch,
@@ -23,6 +23,7 @@ from warpline.rulekit.origins import (
 )
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, receiver
+from warpline.wire.births import Argument, Holder
 
 _DEPTH = 4  # conditions that are followed one after the other: chosen, so that a circle ends
 _CONDITIONS = (cst.BooleanOperation, cst.UnaryOperation, cst.Comparison)
@@ -60,20 +61,33 @@ def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | N
 
 def _passed(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The value that a module's constructor got for a flag of the object, as the run recorded it, where
-    ``node`` runs by that flag. Nothing where modules got several, or it is not a literal in the script."""
+    ``node`` runs by that flag. Nothing where it is not a literal in the script."""
+    for one, held in _given(context, source, node):
+        try:
+            where, literal = literal_at(context, held, one.value)
+        except Refused:
+            continue
+        yield Switch(Origin("literal", where, literal, words(held)), True)
+
+
+def changed_by_hand(context: Context, source: Source, node: cst.CSTNode) -> str:
+    """What to change where that value is none in the script, but on the command line, say; "" where it is, or
+    is not known."""
+    told = (by_hand(held, one.name) for one, held in _given(context, source, node))
+    return next((one for one in told if one), "")
+
+
+def _given(context: Context, source: Source, node: cst.CSTNode) -> Iterator[tuple[Argument, Holder]]:
+    """What constructors of modules got for a flag by which ``node`` runs, and what holds it. Nothing where
+    modules got several values, or not what has it run."""
     for where, part, needed in _flags_of_objects(context, source, node):
         name = _parameter(context, where, part)
         given = [one for site in context.sites("module") for one in site.arguments if one.name == name]
         holders = {(one.holder.kind, one.holder.place): one for one in given if one.holder is not None}
-        if len(holders) != 1 or any(one.value is not needed or not one.passed for one in given):
-            continue
-        (one,) = holders.values()
-        try:
+        if len(holders) == 1 and all(one.value is needed and one.passed for one in given):
+            (one,) = holders.values()
             assert one.holder is not None
-            where, literal = literal_at(context, one.holder, one.value)
-        except Refused:
-            continue
-        yield Switch(Origin("literal", where, literal, words(one.holder)), True)
+            yield one, one.holder
 
 
 def _flags_of_objects(

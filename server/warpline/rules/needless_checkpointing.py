@@ -247,7 +247,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, size
 from warpline.rulekit.calling import Function, below, callers, function_of
-from warpline.rulekit.flags import Switch, flags_of, switch_of, switching_call, turned
+from warpline.rulekit.flags import Switch, changed_by_hand, flags_of, switch_of, switching_call, turned
 from warpline.rulekit.graph.graph import MOVED, SAME
 from warpline.rulekit.terms import atom
 from warpline.rulekit.terms.evaluate import module_members
@@ -328,7 +328,7 @@ class NeedlessCheckpointing(Rule):
             change=Together(tuple(_without(cost) for cost in costs)),
             fixes=[partial(_left_out, *switching)]
             if switching is not None
-            else [partial(_fix, uses, switch)],
+            else [partial(_fix, context, uses, switch)],
         )
 
 
@@ -498,7 +498,7 @@ def _left_out(source: Source, call: cst.Call) -> Fix:
     return Edits(source).remove_call(call).fix("Do not switch checkpointing on", "unsafe")
 
 
-def _fix(uses: list[Use], switch: Switch | None) -> Fix:
+def _fix(context: Context, uses: list[Use], switch: Switch | None) -> Fix:
     if switch is not None and not switch.on:
         raise Refused("the flag of the call is off as it is written: do not switch it on")
     if switch is not None:
@@ -515,7 +515,7 @@ def _fix(uses: list[Use], switch: Switch | None) -> Fix:
     if isinstance(call, cst.Call) and source.is_named(call.func, "checkpoint_sequential"):
         return _sequence(source, call, by_hand)
     if not isinstance(call, cst.Call) or not source.is_named(call.func, "checkpoint"):
-        raise Refused(by_hand)
+        raise Refused(changed_by_hand(context, source, call) or by_hand)
     if not call.args or call.args[0].keyword is not None:
         raise Refused(by_hand)
     function, *rest = call.args
