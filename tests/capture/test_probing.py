@@ -108,6 +108,20 @@ ROUND = Part(
     (0, 2),
     (7,),
 )
+#: ``row[mask].max()`` and ``row[mask == 0].min()``
+CHOSEN = Part(
+    (
+        ("aten.index.Tensor", ["%0", ["%1"]], (2,)),
+        ("aten.max.default", ["%2"], (3,)),
+        ("aten.eq.Scalar", ["%1", 0], (4,)),
+        ("aten.index.Tensor", ["%0", ["%4"]], (5,)),
+        ("aten.min.default", ["%5"], (6,)),
+    ),
+    (0, 1),
+    (0,),
+    (3, 6),
+)
+MASKED = (Tensor((3, 16), "float32"), Tensor((3, 16), "bool"))
 #: ``old.mul_(0.9).add_(new * rate, alpha=0.1); old.clamp_(-1, 1)``
 UPDATE = Part(
     (
@@ -225,6 +239,7 @@ QUESTIONS = (
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1")),
+    Question("loop", MASKED, (msgspec.json.encode(CHOSEN).decode(), "3", "0,1"), backward=True),
     Question(
         "loop",
         (ROWS[0], Tensor((16,), "float32")),

@@ -58,6 +58,26 @@ def test_a_loop_is_asked_about_by_a_round_of_it() -> None:
     assert (own, one.tensors) == ("0", (Tensor((20, 10), "float32"), Tensor((10,), "float32")))
 
 
+def test_what_a_mask_chooses_is_work_of_the_round() -> None:
+    calls: list[tuple[str, int, list[Any], tuple[int, ...]]] = []
+    for at in range(20):
+        first = 2 + 4 * at
+        calls.append(("aten.select.int", 10, ["%0", 0, at], (first,)))
+        calls.append(("aten.select.int", 10, ["%1", 0, at], (first + 1,)))
+        calls.append(("aten.index.Tensor", 10, [f"%{first}", [f"%{first + 1}"]], (first + 2,)))
+        calls.append(("aten.max.default", 10, [f"%{first + 2}"], (first + 3,)))
+    flow = flowing(*calls, parameters=())
+    masks = {1, *(3 + 4 * at for at in range(20))}
+    kinds = tuple(int(value in masks) for value in range(len(flow.dtype)))
+    (one,) = questions(recorded(replace(flow, dtypes=("float32", "bool"), dtype=kinds)), LOOP)
+    names = [name for name, *_ in part_from_json(json.loads(one.options[0])).operators]
+    assert names == ["aten.index.Tensor", "aten.max.default"]
+    assert [(given.shape, given.dtype) for given in one.tensors] == [
+        ((20, 10), "float32"),
+        ((20, 10), "bool"),
+    ]
+
+
 def test_one_call_takes_the_host_as_long_for_more_rounds() -> None:
     profile, change = recorded(rows_of(400), "cuda"), replace(LOOP, options=("400",))
     (one,) = questions(profile, change)

@@ -149,7 +149,10 @@ def _work(flow: Dataflow, rows: list[int]) -> list[int]:
     """A round's operators without those that take its pieces."""
     made, kept = set[int](), list[int]()
     for row in rows:
-        if base_of(flow, row) not in PIECES or made.intersection(read(flow, row)):
+        given = read(flow, row)
+        # A mask chooses other numbers in each round, and as many.
+        masked = any(flow.dtypes[flow.dtype[one]] == "bool" for one in given[1:])
+        if base_of(flow, row) not in PIECES or masked or made.intersection(given):
             kept.append(row)
             made.update(flow.outputs[row])
     return kept

@@ -4,15 +4,20 @@ all of them at once."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ....wire.probing import Question, part_from_json
+from ....wire.dataflow import TENSOR
+from ....wire.probing import Part, Question, part_from_json
 from .batching import batch_on_cpu
 from .compiled import plainly, seeded, small, working, written
 from .pair import Pair
+
+#: What is filled in, and what is taken then.
+_ENDS = {"aten.max.default": ("-inf", "aten.amax.default"), "aten.min.default": ("inf", "aten.amin.default")}
 
 
 def loop(question: Question, device: str) -> Pair:
@@ -22,8 +27,11 @@ def loop(question: Question, device: str) -> Pair:
     part, rounds = part_from_json(json.loads(question.options[0])), int(question.options[1])
     own = {int(at) for at in question.options[2].split(",")}
     inputs = [small(one, device) for one in question.tensors]
+    filled = _filled(part)
+    if filled is not part:
+        inputs = [_choosing(one) if one.dtype == torch.bool else one for one in inputs]
     each = plainly(part, _piece(inputs, own, 0))
-    together = _at_once(each, inputs, own)
+    together = _at_once(plainly(filled, _piece(inputs, own, 0)), inputs, own)
     changed = written(part)
 
     def one_by_one(*given: Any) -> Any:
@@ -41,6 +49,33 @@ def loop(question: Question, device: str) -> Pair:
         working(together, inputs, wanted, changed),
         same=not changed and not seeded(part),
     )
+
+
+def _filled(part: Part) -> Part:
+    """The part with what masks leave out filled with infinity, where the largest or smallest of the others is
+    taken: ``vmap`` takes no mask for an index."""
+    chosen: Dict[str, Tuple[Any, Any]] = {}
+    operators: List[Any] = []
+    new = 1 + max([*part.inputs, *(number for *_, outputs in part.operators for number in outputs)])
+    for name, given, outputs in part.operators:
+        end = _ENDS.get(name)
+        if name == "aten.index.Tensor" and len(given[1]) == 1:
+            chosen[TENSOR + str(outputs[0])] = given[0], given[1][0]
+        elif end is not None and given[0] in chosen:
+            rows, mask = chosen[given[0]]
+            left_out, values = (TENSOR + str(number) for number in (new, new + 1))
+            operators.append(("aten.logical_not.default", [mask], (new,)))
+            operators.append(("aten.masked_fill.Scalar", [rows, left_out, end[0]], (new + 1,)))
+            operators.append((end[1], [values], outputs))
+            new += 2
+        else:
+            operators.append((name, given, outputs))
+    return replace(part, operators=tuple(operators)) if len(operators) > len(part.operators) else part
+
+
+def _choosing(mask: Any) -> Any:
+    """A mask that chooses every other number, so that some are chosen and some are not."""
+    return (torch.arange(mask.shape[-1], device=mask.device) % 2 == 0).expand(mask.shape).clone()
 
 
 def _piece(inputs: Sequence[Any], own: Set[int], at: int) -> List[Any]:
