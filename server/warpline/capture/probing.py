@@ -22,9 +22,10 @@ from warpline.wire.probing import Answer, Probed, Question, QuestionBatch, build
 from warpline.wire.run import Request
 
 _START = Path(__file__).parent / "runner" / "probing" / "start.py"
-#: Freed memory stays in the child, up to the 32 MB that glibc takes. What new pages cost depends on what else
-#: lies in the heap, so a trial has none, and those of the step are counted there (``wire.facts.Memory``).
-_KEPT = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
+#: Freed memory stays in the child, also tensors of 32 MB and more, which glibc maps anew each time otherwise.
+#: What new pages cost depends on what else lies in the heap, so a trial has none, and those of the step are
+#: counted there (``wire.facts.Memory``).
+_KEPT = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_MAX_": "0"}
 #: Seconds for the child to import torch and initialize the device, and between two signs of it while another
 #: profile has the device. After that ``seconds`` of ``probe`` begin.
 START_S = 30.0
