@@ -284,6 +284,12 @@ def test_arguments_of_a_dict_that_has_a_name(entry: str) -> None:
     assert not any('"bf16": True' in apply(text, fix.edits) for fix in finding.fixes)
 
 
+def test_an_argument_of_a_long_call_is_the_place() -> None:
+    finding, text = found(trainer('TrainingArguments(\n    "out",\n    bf16=False,\n)'))
+    assert text.splitlines()[finding.line - 1] == "    bf16=False,"
+    assert "    bf16=True," in apply(text, finding.fixes[0].edits)
+
+
 @pytest.mark.parametrize(
     ("field", "expected", "at"),
     [

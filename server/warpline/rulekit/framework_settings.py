@@ -60,7 +60,7 @@ def setting_fix(
 
 
 def edited_at(context: Context, site: Site, one: Construction, fix: Fix | str | None) -> tuple[str, int]:
-    """Where ``fix`` makes a setting: the construction; where the value is written, if that is elsewhere."""
+    """Where ``fix`` makes a setting: where the value is written, else the construction."""
     found = construction_call(context, site, one)
     edit = main_edit(fix) if isinstance(fix, Fix) else None
     if found is None:
@@ -68,7 +68,7 @@ def edited_at(context: Context, site: Site, one: Construction, fix: Fix | str | 
     source, call = found
     first, last = source.span(call)[0][0], source.span(call)[1][0]
     beside = edit is not None and edit.start == edit.end  # a statement of its own, above or below
-    if edit is None or (edit.file == site.file and first - beside <= edit.start[0] <= last + beside):
+    if edit is None or (beside and edit.file == site.file and first - 1 <= edit.start[0] <= last + 1):
         return site.place
     own = own_class(context, facts_of(Framework, site).type)
     if own is not None and edit.file == own[0].path and beside:  # a new field
