@@ -99,10 +99,12 @@ def pointwise(question: Question, device: str) -> Pair:
     wanted = [inputs[at].requires_grad_() for at in now.leaves] if question.backward else []
     convolved, linear = (plainly(part, inputs) for part in (now, then))
     given = [torch.ones(one.shape, dtype=one.dtype, device=device) for one in convolved(*inputs)]
+    # Gradients differ by more than float32 does: rounding chooses what a ReLU lets through.
     return Pair(
         working(convolved, inputs, wanted, [], given),
         working(linear, inputs, wanted, [], given),
         same=not seeded(now),
+        tolerance=torch.float16,
     )
 
 
