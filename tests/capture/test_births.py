@@ -336,6 +336,29 @@ def test_arguments_of_a_module_of_the_user_s_own_class(tmp_path: Path) -> None:
     assert values == {"width": (4, ("entry", line)), "lean": (True, ("entry", line))}
 
 
+@pytest.mark.parametrize(
+    "made", ["(Head(4, plan.lean) for _ in (1, 2))", "[Head(4, plan.lean) for _ in (1, 2)]"]
+)
+def test_modules_that_a_comprehension_makes(tmp_path: Path, made: str) -> None:
+    """It has a frame of its own, and a generator's is called by torch."""
+    before, _, after = OWN.partition("PRESET")
+    text = f"""{before}
+def build(plan):
+    return nn.Sequential(nn.ModuleList({made})[0])
+
+from argparse import ArgumentParser
+parser = ArgumentParser()
+parser.add_argument("--lean", type=bool, default=True)
+model = build(parser.parse_args())
+{after.partition(chr(10))[2].partition(chr(10))[2]}"""
+    sites = Captured(request(write(tmp_path, text)), tmp_path).facts.sites
+    own = next(site for site in sites if str(site.facts.get("type")).endswith("Head"))
+    (lean,) = (one for one in own.arguments if one.name == "lean")
+    assert lean.holder is not None
+    line = next(at for at, one in enumerate(text.split("\n"), 1) if "add_argument" in one)
+    assert (lean.holder.kind, lean.holder.line, lean.value) == ("option", line, True)
+
+
 LIBRARY = """\
 from functools import wraps
 from torch import nn

@@ -13,6 +13,8 @@ from ..lines.userfiles import UserFiles
 from .peek import UNKNOWN, attribute, value_of
 from .syntax import FUNCTIONS, File, Files, dotted
 
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
 
 class Scope(NamedTuple):
     file: File
@@ -26,6 +28,15 @@ class Scope(NamedTuple):
         if local is None and self.node is not self.file.tree and not _is_global(self, node):
             return UNKNOWN
         return value_of(node, local, self.globals)
+
+
+def _function_of(frame: FrameType) -> FrameType:
+    """The frame of the function with the comprehension that runs in ``frame``: before Python 3.12 it has one
+    of its own, and a generator always."""
+    outer = frame.f_back if frame.f_code.co_name in _COMPREHENSIONS else None
+    while outer is not None and frame.f_code not in outer.f_code.co_consts:
+        outer = outer.f_back
+    return _function_of(outer) if outer is not None else frame
 
 
 def _is_global(scope: Scope, node: Optional[ast.AST]) -> bool:
@@ -57,8 +68,9 @@ class Scopes:
         self.modules: Dict[str, Any] = {}
 
     def of_frame(self, frame: FrameType) -> Optional[Scope]:
-        """The function that runs in a frame. None where it is not the user's, or its source cannot be
-        read."""
+        """The function that runs in a frame, or in that of a comprehension of it. None where it is not the
+        user's, or its source cannot be read."""
+        frame = _function_of(frame)
         path = self.user_files[frame.f_code.co_filename]
         file = self.files[path] if path is not None else None
         if file is None:
