@@ -68,6 +68,47 @@ def advance(depth, flow):
 
 `0.4 / speed.max()`: the arithmetic goes on with a tensor of one number, and nothing waits.
 
+## Example
+
+A number that is only shown later:
+
+```python
+import torch
+
+class Flow:
+    @torch.compile
+    def advance(self, speed):
+        speed = speed * 0.5 + speed.sin()  #> cost device_ms=5
+        self.fastest = speed.max().item()
+        #^ found; cost step_ms=3 idle_ms=3 cpu_ms=3; event graph_break reason="Unsupported Tensor.item() call"
+        return speed.relu()  #> cost device_ms=5
+
+flow = Flow()
+for speed in speeds:
+    flow.advance(speed)
+    if flow.fastest > 20.0:
+        print(f"fast: {flow.fastest ** 0.5:.3f}")
+```
+
+## Use instead
+
+```python
+import torch
+
+class Flow:
+    @torch.compile
+    def advance(self, speed):
+        speed = speed * 0.5 + speed.sin()
+        self.fastest = speed.max().detach()
+        return speed.relu()
+
+flow = Flow()
+for speed in speeds:
+    flow.advance(speed)
+    if flow.fastest > 20.0:
+        print(f"fast: {flow.fastest ** 0.5:.3f}")
+```
+
 ## Near misses
 
 A break that takes almost no time:
@@ -90,7 +131,9 @@ print("epoch", epoch)  #> cost step_ms=3 cpu_ms=3
 
 ## Fix safety
 
-Unsafe: the compiled code no longer prints or logs it.
+Unsafe: the compiled code no longer prints or logs it. An attribute that `.item()` gives a number stays a
+tensor of one number where all that reads it shows it with a format, or compares it in an `if`: what is
+computed of it there is then rounded as tensors are. Not with CUDA graphs: the next step overwrites it.
 
 ## References
 
@@ -120,6 +163,7 @@ from warpline.rulekit.compiling import compiled_lines
 from warpline.rulekit.fusible import chains, passes_ms
 from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.message import NUMBER
+from warpline.rulekit.number_kept import number_kept
 from warpline.rulekit.terms import function_at
 from warpline.syntax.source import Statement
 from warpline.wire.run import CompileEvent
@@ -131,6 +175,7 @@ _TRYING = re.compile(
 )
 #: Pieces on both sides of a break.
 _BOTH = 2
+_BY_HAND = "what to do instead depends on what the line is for"
 #: What to do where the value of a tensor is read in a function that is not compiled.
 _KEPT = (
     "let the value stay on the device: without the `float()` or `.item()`, arithmetic goes on with a tensor "
@@ -341,6 +386,8 @@ def _reason(event: CompileEvent) -> str:
 
 def _fix(context: Context, places: tuple[tuple[str, int], ...]) -> Fix:
     """The edit of all breaks between the same code."""
+    if len(places) == 1 and context.source(places[0][0]).calls(places[0][1], "item"):
+        return number_kept(context, places[0], _BY_HAND)
     if len({file for file, _ in places}) > 1:
         raise Refused("another file has a break there, too: both have to go")
     source = context.source(places[-1][0])
@@ -356,11 +403,11 @@ def _said(source: Source, line: int) -> Statement:
     """The statement at ``line``, which only prints or logs. Raises Refused for another one."""
     statement = source.statement_at(line)
     if not isinstance(statement, cst.SimpleStatementLine):
-        raise Refused("what to do instead depends on what the line is for")
+        raise Refused(_BY_HAND)
     small = statement.body[0]
     call = small.value if isinstance(small, cst.Expr) else None
     if not isinstance(call, cst.Call) or not _only_says(source, call):
-        raise Refused("what to do instead depends on what the line is for")
+        raise Refused(_BY_HAND)
     guard = source.enclosing(statement, cst.If)
     if guard is not None and "is_compiling" in source.code(guard.test):
         raise Refused("it is already excluded from the compiled code")
