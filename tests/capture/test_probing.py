@@ -234,7 +234,7 @@ QUESTIONS = (
     ),
     Question("convolution", (Tensor((2, 4, 16)), Tensor((4, 1, 3))), ("1", "2", "2", "4", "bf16")),
     Question("pointwise", SEQUENCES, BY_WIDTH, backward=True),
-    Question("pointwise", SEQUENCES, BY_WIDTH),
+    Question("pointwise", (Tensor((2, 5, 6), "float32", (6, 12, 1)), SEQUENCES[1]), BY_WIDTH),
     Question("channels_last", IMAGES, (TURNED, "same"), backward=True),
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),

@@ -15,18 +15,30 @@ from warpline.wire.probing import Part, Question, Tensor
 
 
 def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
-    """Options of ``change``: the operators from a transpose on to those that turn its results back, by their
-    number in the record."""
+    """Options of ``change``: the operators from a transpose on to what reads its results, by their number in
+    the record."""
     flow = profile.facts.dataflow
     if flow.missing:
         return []
     part, values = part_of(flow, [int(one) for one in change.options])
     read = {value for _, given, _ in part.operators for value in map(_value, given)}
-    ends = [value for *_, outputs in part.operators for value in outputs if value not in read]
+    ends = [outputs[0] for *_, outputs in part.operators if not read.intersection(outputs)]
     part = replace(part, results=tuple(ends))
     tensors = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
+    tensors = (replace(tensors[0], strides=_strides(costs, tensors[0].shape)), *tensors[1:])
     words = tuple(json.dumps(asdict(one)) for one in (part, _linear(part, len(flow.shape))))
     return [(Question(change.by, tensors, words, inputs.differentiated(costs) and bool(part.leaves)), 1.0)]
+
+
+def _strides(costs: list[LineCost], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How the rows lie that a transpose gives a convolution; () where that is not known."""
+    batch, length, channels = shape if len(shape) == 3 else (0, 0, 0)
+    for op in inputs.forward(costs):
+        if op.name == "aten::convolution" and op.strides and op.shapes[0] == (batch, channels, length):
+            outer, inner, along = op.strides[0]
+            if inner == 1:
+                return outer, along, inner
+    return ()
 
 
 def _linear(part: Part, new: int) -> Part:

@@ -17,6 +17,7 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method, only_target
 from warpline.wire.dataflow import CONVOLUTIONS, TURNS
 
+_NORMS = frozenset({"native_layer_norm", "layer_norm"})
 _BETWEEN = POINTWISE | {"dropout", "native_dropout"}
 #: Beside one of these, a line's time is not a convolution's alone.
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::matmul")
@@ -29,7 +30,7 @@ _ORDER = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "di
 @dataclass(frozen=True, slots=True)
 class Pointwise:
     """The convolutions of one function, the transposes around them, the lines of the first, and all operators
-    from one transpose on to those that turn its results back."""
+    from one transpose on to what reads its results when they are turned back."""
 
     convolutions: list[Node]
     transposes: list[Node]
@@ -55,7 +56,8 @@ def pointwise_convolutions(context: Context, graph: Graph) -> Iterator[Pointwise
         costs = context.costs(sorted(places))
         whole = set(nodes) <= set(around) and len(transposes) > len(entries)
         if whole and not any(op.name in _PRODUCTS and op.outer for cost in costs for op in cost.ops):
-            yield Pointwise(nodes, transposes, costs, _around(graph, nodes, entries[:1]))
+            once = _around(graph, nodes, entries[:1])
+            yield Pointwise(nodes, transposes, costs, [*once, *_readers(graph, once)])
 
 
 def _is_pointwise(graph: Graph, node: Node) -> bool:
@@ -93,6 +95,16 @@ def _around(graph: Graph, nodes: list[Node], entries: list[Node]) -> list[Node]:
             return []
         found[node] = None
     return [*found]
+
+
+def _readers(graph: Graph, once: list[Node]) -> list[Node]:
+    """A sum that reads the last result, and a norm of that: for them it lies in another order, too."""
+    found = [once[-1]]
+    for names in (POINTWISE, _NORMS):
+        after = [one for one in graph.consumers.get(found[-1].outputs[0], ()) if one.name != "detach"]
+        if len(after) == 1 and after[0].name in names:
+            found.append(after[0])
+    return found[1:]
 
 
 class _Left(cst.CSTTransformer):
