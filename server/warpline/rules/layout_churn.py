@@ -251,7 +251,8 @@ class LayoutChurn(Rule):
 def _linear(context: Context, graph: Graph, one: Pointwise) -> Draft:
     """Convolutions that a linear layer can be tried for."""
     spent = sum(cost.step_ms for cost in one.costs)
-    places = tuple(cost.place for cost in one.costs)
+    tried = (graph.place(node) for node in one.once)  # the lines of what reads the results, too
+    places = tuple(dict.fromkeys(place for place in tried if place is not None))
     hottest = max(one.costs, key=lambda cost: cost.step_ms)
     return context.draft(
         hottest.place,
