@@ -22,7 +22,7 @@ from warpline.wire.probing import Answer, Probed, Question, QuestionBatch, build
 from warpline.wire.run import Request
 
 _START = Path(__file__).parent / "runner" / "probing" / "start.py"
-#: Freed memory stays in the child, also tensors of 32 MB and more, which glibc maps anew each time otherwise.
+#: Freed memory stays in the child, also tensors of 32 MB and more, which glibc would map again each time.
 #: What new pages cost depends on what else lies in the heap, so a trial has none, and those of the step are
 #: counted there (``wire.facts.Memory``).
 _KEPT = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_MAX_": "0"}
