@@ -114,7 +114,11 @@ def test_py_spy_where_frames_are_not_found(tmp_path: Path) -> None:
     assert not (tmp_path / "raw").exists()
 
 
-@pytest.mark.parametrize("called", [f"{threading.get_native_id()}", f"0x{threading.get_ident():X}"])
+@pytest.mark.parametrize(
+    "called",
+    [f"{threading.get_native_id()}", f"0x{threading.get_ident():X}"],
+    ids=["system", "pthread"],
+)
 def test_py_spy_names_a_thread_as_the_system_or_as_pthread_does(called: str, tmp_path: Path) -> None:
     """As pthread does on Python before 3.11, whose frames do not say which thread of the system it is."""
     sampler = PySpy(probe.sampler(), str(tmp_path / "raw"))
