@@ -321,6 +321,10 @@ for epoch in range(9):
         ({"more": "if i % 50 == 0: print(i, loss)"}, True),
         ({"before": "scheduler = Cosine(optimizer, 9 * len(loader) // ACCUMULATE)"}, True),
         ({"more": "total += loss.item() / len(loader)"}, True),
+        ({"more": "if i % 50 == 0: print(total / 50); total = 0.0"}, True),
+        ({"before": "batches = len(loader)", "more": "total += loss.item() / batches"}, True),
+        ({"before": "batches = len(loader)", "more": "warm_up(optimizer, i, batches)"}, False),
+        ({"more": "if i % 50 == 0: print(i); i = 0"}, False),
         ({"before": "scheduler = Cosine(optimizer, 9 * len(loader))"}, False),  # of so many updates
         ({"more": "scheduler.step()"}, False),  # once for each batch, of which there are fewer
         ({"more": "if i >= 500: break"}, False),
@@ -336,6 +340,41 @@ def test_updates_that_a_condition_counts(facts: dict[str, str], found: bool) -> 
         assert "batch_size=32)" in made
     else:
         assert made is None
+
+
+SETTINGS = """\
+#> steps step_ms=40 device_busy_percent=20; memory peak_bytes={peak}
+import torch
+import torch.nn.functional as F
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler
+
+class Settings:
+    def __init__(self):
+        self.rows = 8
+        self.merged = 4
+        self.lines = 50
+
+settings = loaded("settings.py")
+sampler = BatchSampler(RandomSampler(deeds), settings.rows, False)
+loader = DataLoader(deeds, batch_sampler=sampler)  #> site loader num_workers=0
+{before}
+for i, (x, y) in enumerate(loader):  #> use loader; cost cpu_ms=0.1 calls=4
+    loss = {loss} / settings.merged
+    #^ cost step_ms=24 device_ms=4 idle_ms=20 cpu_ms=24 launches=2000 calls={calls}
+    #^ op aten::mm shapes=[[{seen},64],[64,64]]
+    loss.backward()  #> cost step_ms=14 device_ms=2 idle_ms=12 cpu_ms=14 launches=1000 calls={calls}
+    if (i + 1) % settings.merged == 0:
+        optimizer.step()  #> cost step_ms=2 device_ms=1 idle_ms=1 cpu_ms=2 launches=10 calls=1
+        scheduler.step()
+"""
+
+
+def test_settings_of_an_object_that_a_call_gives_and_a_sampler_of_batches() -> None:
+    made = edited(SETTINGS, "")
+    assert made is not None
+    assert "self.rows = 32\n" in made
+    assert "self.merged = 1\n" in made
+    assert edited(SETTINGS, "", before="settings.merged = 4") is None  # given twice
 
 
 ACCELERATED = """\

@@ -33,7 +33,7 @@ from warpline.rulekit.number_reads import (
     last_word,
     whole,
 )
-from warpline.rulekit.origins import Origin, executes_text, origin, overridden
+from warpline.rulekit.origins import Origin, executes_text, only_value, origin, overridden
 from warpline.rulekit.row_relations import (
     adds_up,
     carries_over,
@@ -51,6 +51,8 @@ from warpline.wire.sites import Framework, Loader, facts_of
 
 #: Frameworks whose users write the loop.
 _IN_LOOPS = ("accelerate.Accelerator",)
+#: How a number is read.
+_READS = (cst.Name, cst.Attribute, cst.Subscript)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,8 @@ def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Con
     for call in source.nodes(cst.Call, within=loop.body):
         if source.is_named(call.func, "step") and "sched" in source.code(call.func).lower():
             choice = source.enclosing(call, cst.If)
-            if choice is None or not any(one in named for one in source.nodes(cst.Name, within=choice.test)):
+            reads = source.nodes(*_READS, within=choice.test) if choice is not None else []
+            if not any(one in named for one in reads):
                 return False
     lengths = [call for call in source.nodes(cst.Call) if _is_length(source, call, loop)]
     alike = all(_length_alike(source, call, named) for call in lengths)
@@ -220,10 +223,19 @@ def _is_length(source: Source, call: cst.Call, loop: cst.For) -> bool:
 def _length_alike(source: Source, call: cst.Call, named: Container[object]) -> bool:
     """Whether fewer batches change nothing there: the last is asked for, a sum over all is divided by it, or
     it is divided by how many an update has."""
-    compared = source.enclosing(call, cst.Comparison) is not None
-    if compared or is_told(source, call) or is_divisor(source, call):
-        return True
     above = source.parent(call)
+    if isinstance(above, cst.Assign) and isinstance(name := above.targets[0].target, cst.Name):
+        reads = source.reads(name.value, source.scope(call))
+        return len(above.targets) == 1 and all(_fewer_alike(source, one, named) for one in reads)
+    return _fewer_alike(source, call, named)
+
+
+def _fewer_alike(source: Source, node: cst.BaseExpression, named: Container[object]) -> bool:
+    """The same of ``node``, which is the number of batches."""
+    compared = source.enclosing(node, cst.Comparison) is not None
+    if compared or is_told(source, node) or is_divisor(source, node):
+        return True
+    above = source.parent(node)
     while isinstance(above, cst.BinaryOperation):
         if above.right in named and isinstance(above.operator, (cst.Divide, cst.FloorDivide)):
             return True
@@ -249,7 +261,7 @@ def _is_counted_off(source: Source, node: cst.Name, named: Container[object]) ->
     """Whether the number of a turn only says which part of the update it is, or whether it is the last."""
     for outer in source.ancestors(node):
         if isinstance(outer, (cst.BinaryOperation, cst.Comparison)):
-            inner = source.nodes(cst.Name, cst.Attribute, cst.Subscript, within=outer)
+            inner = source.nodes(*_READS, within=outer)
             calls = source.nodes(cst.Call, within=outer)
             if any(one in named for one in inner) or any(source.is_named(one.func, "len") for one in calls):
                 return True
@@ -262,16 +274,21 @@ def _is_counted_off(source: Source, node: cst.Name, named: Container[object]) ->
 
 
 def _only_tells(source: Source, test: cst.Comparison) -> bool:
-    """Whether a condition only has something printed."""
+    """Whether a condition only has something printed, and what was added up for that begin again."""
     choice = source.enclosing(test, cst.If)
     if choice is None or not source.inside(test, choice.test) or choice.orelse is not None:
         return False
-    return all(
-        isinstance(one, cst.Expr)
-        and isinstance(one.value, cst.Call)
-        and source.is_named(one.value.func, *PRINTS)
-        for one in descend(choice.body, cst.BaseSmallStatement, cst.BaseCompoundStatement)
-    )
+    tested = {one.value for one in source.nodes(cst.Name, within=test)}
+
+    def tells(one: cst.CSTNode) -> bool:
+        if isinstance(one, cst.Assign):
+            (name, *others) = (target.target for target in one.targets)
+            again = isinstance(name, cst.Name) and name.value not in tested and not others
+            return again and source.literal(one.value) == 0
+        call = one.value if isinstance(one, cst.Expr) else None
+        return isinstance(call, cst.Call) and source.is_named(call.func, *PRINTS)
+
+    return all(map(tells, descend(choice.body, cst.BaseSmallStatement, cst.BaseCompoundStatement)))
 
 
 def _sums(context: Context, step: TrainingStep, but: Container[cst.Call] = ()) -> bool:
@@ -359,10 +376,15 @@ def _of_loaders(context: Context, source: Source, loop: cst.For) -> Iterator[_Ta
         if not any(file == source.path and line in source.extent(loop) for file, line in site.uses):
             continue
         found = setting(context, site, "batch_size")
+        where, call = loader_call(context, site)
+        sampler = where.argument(call, "batch_sampler")
         if found is not None and whole(context, found) == facts_of(Loader, site).batch_size:
-            where, call = loader_call(context, site)
             given = where.argument(call, "batch_size", 1)
             yield found, (given.value,) if given is not None else ()
+        elif sampler is not None:
+            made = only_value(context, where, sampler.value) or (where, sampler.value)
+            for arg in made[1].args if isinstance(made[1], cst.Call) else ():
+                yield origin(context, made[0], arg.value, ends=is_number), (arg.value,)
 
 
 def _of_slices(context: Context, source: Source, loop: cst.For) -> Iterator[_Taken]:

@@ -78,7 +78,8 @@ def origin(
         name = expression.attr.value
         values = _own_values(source, expression) if is_self(expression.value) else []
         found = origin(context, source, values[0], depth - 1, ends) if len(values) == 1 else None
-        return found or _only(_options(context, name)) or _only(fields(context, name)) or unknown
+        found = found or _only(_options(context, name)) or _only(fields(context, name))
+        return found or _given_once(context, name, depth, ends) or unknown
     return unknown
 
 
@@ -379,6 +380,24 @@ def _own_values(source: Source, node: cst.Attribute) -> list[cst.BaseExpression]
     given = assignments(source, owner)
     own = ((one, value) for one, value in given if isinstance(one, cst.Attribute) and is_self(one.value))
     return [*_values(source, owner, name), *(value for one, value in own if one.attr.value == name)]
+
+
+def _given_once(context: Context, name: str, depth: int, ends: Ends) -> Origin | None:
+    """Where the value of an attribute comes from that one method in all files gives its object, as the
+    ``__init__`` of a class of settings does, and nothing else gives any object."""
+    given = [
+        (source, target, value)
+        for source in context.sources()
+        for target, value in assignments(source)
+        if isinstance(target, cst.Attribute) and target.attr.value == name
+    ]
+    if len(given) != 1 or not is_self(given[0][1].value):
+        return None
+    source, _, value = given[0]
+    found = origin(context, source, value, depth - 1, ends)
+    if found.kind == "literal":
+        return Origin("field", source, found.node, f"`{name}`")
+    return found if found.kind != "unknown" else None
 
 
 def is_self(node: cst.BaseExpression) -> bool:
