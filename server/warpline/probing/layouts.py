@@ -15,7 +15,7 @@ from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.parts import base_of, called_at, part_of, read, shape_of
-from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, Dataflow
+from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, Dataflow, value_of
 from warpline.wire.probing import SEARCHED, Part, Question, Tensor
 
 #: Different pieces that are tried, those that take longest first; equal ones are tried once.
@@ -101,8 +101,8 @@ def _times(profile: Profile) -> Callable[[Dataflow, int], float]:
         kind, count = ("batch_norm", 1) if "batch_norm" in name else (_CONVOLUTION, 2)
         if (kind not in name and name not in CONVOLUTIONS) or len(given) < count:
             return 0.0
-        read = (one for one in given[:count] if isinstance(one, str) and one.startswith(TENSOR))
-        own = found.get((kind, tuple(shape_of(flow, int(one[len(TENSOR) :])) for one in read)), {})
+        read = (value for one in given[:count] if (value := value_of(one)) is not None)
+        own = found.get((kind, tuple(shape_of(flow, one) for one in read)), {})
         return sum(ms / calls for ms, calls in own.values())
 
     return spent
@@ -132,8 +132,8 @@ def _renumbered(part: Part) -> Part:
         return numbers.setdefault(value, len(numbers))
 
     def given(one: Any) -> Any:
-        if isinstance(one, str) and one.startswith(TENSOR):
-            return TENSOR + str(number(int(one[len(TENSOR) :])))
+        if (value := value_of(one)) is not None:
+            return TENSOR + str(number(value))
         if isinstance(one, (list, tuple)):
             return [given(each) for each in one]
         return {key: given(each) for key, each in one.items()} if isinstance(one, dict) else one

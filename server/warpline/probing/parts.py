@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
-from warpline.wire.dataflow import OPTIMIZER, TENSOR, Dataflow
+from warpline.wire.dataflow import OPTIMIZER, Dataflow, values_in
 from warpline.wire.probing import Part
 
 #: Operators that read only the shape of a tensor.
@@ -57,7 +56,7 @@ def part_of(
 def read(flow: Dataflow, row: int) -> list[int]:
     """The tensors that an operator computes with. None of a view of everything: autograd makes one of each
     result that it saves."""
-    values, made = list(_values(flow.arguments[row])), flow.outputs[row]
+    values, made = list(values_in(flow.arguments[row])), flow.outputs[row]
     nothing = base_of(flow, row).startswith(_SHAPE_ONLY) or (made and set(made) <= set(values))
     return [] if nothing else values
 
@@ -75,14 +74,3 @@ def base_of(flow: Dataflow, row: int) -> str:
 def shape_of(flow: Dataflow, value: int) -> tuple[int, ...]:
     """The dimensions of a value."""
     return flow.shapes[flow.shape[value]]
-
-
-def _values(given: Any) -> Iterator[int]:
-    """The numbers of the tensors in an argument."""
-    if isinstance(given, str) and given.startswith(TENSOR):
-        yield int(given[len(TENSOR) :])
-    elif isinstance(given, (list, tuple)):
-        for one in given:
-            yield from _values(one)
-    elif isinstance(given, dict):
-        yield from _values(list(given.values()))

@@ -10,7 +10,7 @@ from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.parts import part_of, shape_of
-from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, TURNS
+from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, TURNS, value_of
 from warpline.wire.probing import Part, Question, Tensor
 
 
@@ -21,7 +21,7 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     if flow.missing:
         return []
     part, values = part_of(flow, [int(one) for one in change.options])
-    read = {value for _, given, _ in part.operators for value in map(_value, given)}
+    read = {value for _, given, _ in part.operators for value in map(value_of, given)}
     ends = [outputs[0] for *_, outputs in part.operators if not read.intersection(outputs)]
     part = replace(part, results=tuple(ends))
     tensors = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
@@ -46,10 +46,13 @@ def _linear(part: Part, new: int) -> Part:
     same: dict[int | None, int] = {}
     operators: list[Any] = []
     for name, given, outputs in part.operators:
-        taken = [f"{TENSOR}{same[_value(one)]}" if _value(one) in same else one for one in given]
+        numbers = [same.get(value, value) for value in map(value_of, given)]
+        taken = [
+            one if number is None else f"{TENSOR}{number}" for one, number in zip(given, numbers, strict=True)
+        ]
         base = name.split(".")[1]
-        if base in TURNS:
-            same[outputs[0]] = int(taken[0][len(TENSOR) :])
+        if base in TURNS and numbers[0] is not None:
+            same[outputs[0]] = numbers[0]
         elif base in CONVOLUTIONS:
             image, weight, bias = taken[:3]
             operators.append(("aten.squeeze.dim", [weight, 2], (new,)))
@@ -59,8 +62,3 @@ def _linear(part: Part, new: int) -> Part:
             operators.append((name, taken, outputs))
     results = tuple(same.get(one, one) for one in part.results)
     return replace(part, operators=tuple(operators), results=results)
-
-
-def _value(given: Any) -> int | None:
-    """The number of a tensor among an operator's arguments."""
-    return int(given[len(TENSOR) :]) if isinstance(given, str) and given.startswith(TENSOR) else None

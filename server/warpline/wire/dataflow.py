@@ -7,6 +7,7 @@ a new value, and a view that was made unseen is an ``alias`` of the value that i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,24 @@ MOST_IN_LIST = 64
 #: How an argument that is a tensor is written: this and its value's number. Other texts are dtypes, and
 #: numbers that are not finite.
 TENSOR = "%"
+
+
+def value_of(argument: object) -> int | None:
+    """The number of the value that a recorded argument is; None for one that is no tensor."""
+    if isinstance(argument, str) and argument.startswith(TENSOR):
+        return int(argument[len(TENSOR) :])
+    return None
+
+
+def values_in(argument: Any) -> Iterator[int]:
+    """The numbers of the values in a recorded argument: itself, or the tensors of a list or dict."""
+    number = value_of(argument)
+    if number is not None:
+        yield number
+    elif isinstance(argument, (list, tuple, dict)):
+        for one in argument.values() if isinstance(argument, dict) else argument:
+            yield from values_in(one)
+
 
 #: What a call of compiled code is recorded as, with its tensors in and out, and each that it may have written
 #: to, as an operator in place.

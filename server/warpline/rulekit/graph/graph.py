@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from warpline.rulekit.graph.axes import Axes, Order, axes_of, order_of, regrouped, summed
-from warpline.wire.dataflow import COMPILED, TENSOR, Dataflow, OperatorSite
+from warpline.wire.dataflow import COMPILED, Dataflow, OperatorSite, value_of
 
 #: Operators that return the numbers of their first argument in the same order.
 SAME = frozenset({
@@ -266,8 +266,8 @@ def _refs(value: Any) -> Iterator[int]:
 
 
 def _read(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(TENSOR):
-        return Ref(int(value[len(TENSOR) :]))
+    if (number := value_of(value)) is not None:
+        return Ref(number)
     if isinstance(value, str) and value in _NOT_FINITE:
         return float(value)
     return tuple(_read(one) for one in value) if isinstance(value, (list, tuple)) else value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Iterator, Set, Tuple
 
-from ....wire.dataflow import TENSOR
+from ....wire.dataflow import value_of
 from .values import ALIAS, Interned
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def _keys(mode: Operators, kept: Set[int], numbers: Interned) -> Iterator[Tuple[
     made: Dict[int, Any] = {}
 
     def key_of(value: Any) -> Any:
-        if isinstance(value, str) and value.startswith(TENSOR):
-            number = int(value[len(TENSOR) :])
+        number = value_of(value)
+        if number is not None:
             if number in made:
                 return made[number]
             storage, layout = mode.values.places[number]

@@ -36,6 +36,7 @@ from ....wire.dataflow import (
     OperatorSite,
     Padding,
     Unscored,
+    values_in,
 )
 from ..births.untrained import note_untrained
 from ..modes import taken_off
@@ -226,7 +227,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         if name == _SLICE and [TENSOR + str(one) for one in outputs] == given[:1]:
             return  # the whole tensor: torch 2.4 slices it for each `:` of an index
         if in_place:
-            read = tuple(_numbers_in(given))
+            read = tuple(values_in(given))
             for output in outputs:
                 self.values.written_by(output, read)
         if not torch.is_grad_enabled() and not _is_own_function(frame):
@@ -365,15 +366,6 @@ def _span(code: CodeType, at: int, line: int) -> Tuple[int, ...]:
         return ()
     first, *span = next(itertools.islice(positions(), at // 2, None), (None,))
     return tuple(span) if first == line and None not in span else ()
-
-
-def _numbers_in(given: Any) -> Iterator[int]:
-    """The numbers of the tensors among an operator's arguments, as they are recorded."""
-    if isinstance(given, str) and given.startswith(TENSOR):
-        yield int(given[len(TENSOR) :])
-    elif isinstance(given, (list, dict)):
-        for one in given.values() if isinstance(given, dict) else given:
-            yield from _numbers_in(one)
 
 
 def _tensors(value: Any) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Sequence
 import torch
 import torch.fx
 
-from ....wire.dataflow import TENSOR
+from ....wire.dataflow import TENSOR, value_of
 from ....wire.probing import Part, Question, Tensor, part_from_json
 from .pair import Pair
 
@@ -91,8 +91,9 @@ def as_module(part: Part, plain: bool = True) -> Any:
     values: Dict[int, Any] = {number: graph.placeholder("x%d" % number) for number in part.inputs}
 
     def given(one: Any) -> Any:
-        if isinstance(one, str) and one.startswith(TENSOR):
-            return values[int(one[len(TENSOR) :])]
+        number = value_of(one)
+        if number is not None:
+            return values[number]
         if isinstance(one, list):
             return [given(each) for each in one]
         if isinstance(one, str):

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 import torch
 
-from ....wire.dataflow import TENSOR
+from ....wire.dataflow import value_of
 from ....wire.probing import Part, Question, part_from_json
 from .compiled import as_module, plainly, seeded, small
 from .pair import Pair
@@ -63,12 +63,14 @@ def _step(operator: Any) -> Tuple[bool, Step]:
         options = {key: value for key, value in arguments[-1].items() if value is not None}
         arguments = arguments[:-1]
     listed = getattr(torch, "_foreach_" + base, None)
-    plain = all(isinstance(one, (int, float)) or _is_value(one) for one in (*arguments, *options.values()))
+    numbers = [value_of(one) for one in arguments]
+    others = [*(one for one, number in zip(arguments, numbers) if number is None), *options.values()]
+    plain = all(isinstance(one, (int, float)) or value_of(one) is not None for one in others)
     if listed is None or not plain or len(outputs) != 1:
         return False, _one_by_one(operator)
 
     def on_lists(values: Values) -> None:
-        given = [values[int(one[len(TENSOR) :])] if isinstance(one, str) else one for one in arguments]
+        given = [one if number is None else values[number] for number, one in zip(numbers, arguments)]
         found = listed(*given, **options)
         values[outputs[0]] = given[0] if base.endswith("_") else found
 
@@ -77,7 +79,7 @@ def _step(operator: Any) -> Tuple[bool, Step]:
 
 def _one_by_one(operator: Any) -> Step:
     _, arguments, outputs = operator
-    numbers = tuple(int(one[len(TENSOR) :]) for one in arguments if _is_value(one))
+    numbers = tuple(number for one in arguments if (number := value_of(one)) is not None)
     work = as_module(Part((operator,), numbers, (), outputs), plain=False).forward
 
     def by_itself(values: Values) -> None:
@@ -86,10 +88,6 @@ def _one_by_one(operator: Any) -> Step:
             values[number] = [results[at] for results in made]
 
     return by_itself
-
-
-def _is_value(one: Any) -> bool:
-    return isinstance(one, str) and one.startswith(TENSOR)
 
 
 KINDS: Dict[str, Callable[[Question, str], Pair]] = {"lists": lists}
