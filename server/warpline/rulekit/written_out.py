@@ -17,7 +17,7 @@ def written_out(
     place: tuple[str, int],
     what: tuple[str, str, str],
     change: Change,
-    fixes: Sequence[Callable[[], Fix]] = (),
+    fixes: Sequence[Callable[[], Fix] | Fix | str] = (),
 ) -> Draft:
     """``what``: the metric, what the formula is (a sentence's subject), and how the message goes on after the
     cost."""

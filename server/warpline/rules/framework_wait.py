@@ -102,15 +102,15 @@ the device takes as much of its memory as the model, and is rounded otherwise in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from warpline.model.change import RemoveSyncs
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Rule, ms, percent
 from warpline.rulekit.calling import MOSTLY
 from warpline.rulekit.framework_settings import edited_at, setting_fix
 from warpline.rulekit.frameworks import applies, made_by
+from warpline.syntax.edits import attempted
 from warpline.wire.frameworks import Construction, Setting, constructions
-from warpline.wire.run import Site
 
 
 class FrameworkWait(Rule):
@@ -139,7 +139,7 @@ class FrameworkWait(Rule):
             lost = min(waited, context.idle_ms())
             if not context.matters(lost):
                 continue
-            place, fix = cost.place, _fix(context, site, one, setting)
+            place, fix = cost.place, attempted(partial(setting_fix, context, site, one, setting))
             name = next(iter(setting.arguments), "")
             remedy = f"The setting is `{name}` here." if name else f"`{one.method}` asks for it."
             yield context.draft(
@@ -156,11 +156,3 @@ class FrameworkWait(Rule):
                 change=RemoveSyncs((place,)) if waited >= MOSTLY * cost.sync_ms else None,
                 fixes=[fix],
             )
-
-
-def _fix(context: Context, site: Site, one: Construction, setting: Setting) -> Fix | str:
-    """The edit that makes the setting; else why there is none."""
-    try:
-        return setting_fix(context, site, one, setting)
-    except Refused as reason:
-        return str(reason)

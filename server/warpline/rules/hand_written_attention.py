@@ -164,6 +164,7 @@ from warpline.rulekit.library_attention import asked_for
 from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.terms import Formula, formulas
 from warpline.rulekit.written_out import written_out
+from warpline.syntax.edits import attempted
 from warpline.syntax.source import only_target
 
 _METRIC = "hand-written attention"
@@ -183,11 +184,12 @@ class HandWrittenAttention(Rule):
         told = [one for one in formulas(context, attention) if _has_rank(context, one)]
         recorded = matched(context, ATTENTION)
         for formula in told:
-            whole = _whole(formula, recorded)
+            edit = attempted(partial(fused_call, formula))
+            whole = formula if isinstance(edit, Fix) else _whole(formula, recorded)
             what = (_METRIC, "Attention", _REST)
             options = _options(formula, recorded)
             change = whole.replaced("attention", *options, otherwise=Fuse(whole.places))
-            yield written_out(context, whole, formula.place, what, change, [partial(fused_call, formula)])
+            yield written_out(context, whole, formula.place, what, change, [edit])
         yield from _in_frameworks(context, self.name)
         yield from _asked_for(context)
         for one in without_formulas(recorded, told):
@@ -202,14 +204,10 @@ class HandWrittenAttention(Rule):
 
 
 def _whole(formula: Formula[Attention], recorded: list[Matched]) -> Costed:
-    """What is to be replaced: where no edit can be written, the text may tell only a part of it, as where a
+    """What is to be replaced where no edit can be written: the text may tell only a part of it, as where a
     product is made on one of two ways."""
-    try:
-        fused_call(formula)
-    except Refused:
-        more = (one for one in recorded if formula.place in one.places and one.step_ms > formula.step_ms)
-        return next(more, formula)
-    return formula
+    more = (one for one in recorded if formula.place in one.places and one.step_ms > formula.step_ms)
+    return next(more, formula)
 
 
 def _options(formula: Formula[Attention], recorded: list[Matched]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Callable
 from functools import lru_cache
 
 import libcst as cst
@@ -21,6 +22,14 @@ from warpline.text.lines import starts
 
 class Refused(Exception):
     """No edit can be made here; ``str()`` says why, in words for the end of a message."""
+
+
+def attempted(make: Callable[[], Fix]) -> Fix | str:
+    """The edit that ``make`` gives; why there is none, where it raises :class:`Refused`."""
+    try:
+        return make()
+    except Refused as reason:
+        return str(reason)
 
 
 def free_name(source: Source, *names: str) -> str:
