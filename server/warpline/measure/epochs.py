@@ -12,8 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import fmean, median
 
-from warpline.model.profile import Profile
-from warpline.wire.sites import Loader, facts_of
 from warpline.wire.timing import Timing
 
 
@@ -38,10 +36,3 @@ def part(timing: Timing, begin: int, end: int) -> Timing:
     """Steps ``begin`` to ``end`` (exclusive) of ``timing``, with the epochs that began in them."""
     epochs = tuple((at - begin, batches) for at, batches in timing.epochs if begin <= at < end)
     return replace(timing, steps_ns=timing.steps_ns[begin:end], epochs=epochs)
-
-
-def batches(profile: Profile) -> int | None:
-    """Batches per epoch of the longest loader that the script iterated; None without one."""
-    loaders = (facts_of(Loader, site) for site in profile.facts.sites if site.kind == Loader.KIND)
-    known = [one.batches_per_epoch or 0 for one in loaders if one.epochs_started]
-    return max(known, default=0) or None

@@ -22,6 +22,7 @@ from warpline.model.profile import Profile
 from warpline.wire.control import Windows
 from warpline.wire.processors import cores
 from warpline.wire.run import Request
+from warpline.wire.sites import longest_epoch
 from warpline.wire.timing import Timing
 
 #: Length of a timing window. A process takes seconds until its first step, so the window is longer than the
@@ -271,7 +272,7 @@ def processes(profile: Profile, ending_s: float = INTERRUPTED_S) -> Processes:
     """For the script of ``profile``."""
     peak, whole = profile.facts.memory.peak_bytes, profile.manifest.device.memory_bytes
     most = int(whole / (room.SPARE * peak)) if peak and whole else SIDE_BY_SIDE
-    return Processes(profile.steps.step_ms, ending_s, epochs.batches(profile), max(1, most))
+    return Processes(profile.steps.step_ms, ending_s, longest_epoch(profile.facts.sites), max(1, most))
 
 
 def _nothing() -> None:

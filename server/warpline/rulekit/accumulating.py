@@ -23,6 +23,7 @@ from warpline.rulekit.frameworks import construction_call
 from warpline.rulekit.loaders import loader_call, setting
 from warpline.rulekit.number_reads import (
     PRINTS,
+    READS,
     Reads,
     fitting,
     held_as,
@@ -51,8 +52,6 @@ from warpline.wire.sites import Framework, Loader, facts_of
 
 #: Frameworks whose users write the loop.
 _IN_LOOPS = ("accelerate.Accelerator",)
-#: How a number is read.
-_READS = (cst.Name, cst.Attribute, cst.Subscript)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +192,7 @@ def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Con
     for call in source.nodes(cst.Call, within=loop.body):
         if source.is_named(call.func, "step") and "sched" in source.code(call.func).lower():
             choice = source.enclosing(call, cst.If)
-            reads = source.nodes(*_READS, within=choice.test) if choice is not None else []
+            reads = source.nodes(*READS, within=choice.test) if choice is not None else []
             if not any(one in named for one in reads):
                 return False
     lengths = [call for call in source.nodes(cst.Call) if _is_length(source, call, loop)]
@@ -261,7 +260,7 @@ def _is_counted_off(source: Source, node: cst.Name, named: Container[object]) ->
     """Whether the number of a turn only says which part of the update it is, or whether it is the last."""
     for outer in source.ancestors(node):
         if isinstance(outer, (cst.BinaryOperation, cst.Comparison)):
-            inner = source.nodes(*_READS, within=outer)
+            inner = source.nodes(*READS, within=outer)
             calls = source.nodes(cst.Call, within=outer)
             if any(one in named for one in inner) or any(source.is_named(one.func, "len") for one in calls):
                 return True

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.number_reads import Reads, fitting, is_divisor, is_number
+from warpline.rulekit.number_reads import READS, Reads, fitting, is_divisor, is_number
 from warpline.rulekit.origins import Origin, origin
 from warpline.rulekit.row_relations import adds_up, rows_of
 from warpline.rulekit.slicing import cut_sizes, is_first
@@ -139,7 +139,7 @@ class _Cut:
     def numbers(self) -> Iterator[tuple[Origin, Origin]]:
         """The written numbers of pieces by which the loop divides, each with the one that was the run's."""
         source, seen = self.step.source, list[cst.BaseExpression]()
-        for node in source.nodes(cst.Name, cst.Attribute, cst.Subscript, cst.Integer, within=self.loop):
+        for node in source.nodes(*READS, cst.Integer, within=self.loop):
             found = origin(self.context, source, node, ends=is_number) if is_divisor(source, node) else None
             fit = fitting(self.context, found, lambda number: number == self.number) if found else None
             if found is not None and fit is not None and found.node not in seen:

@@ -294,8 +294,7 @@ def _is_choice(source: Source, call: cst.Call, base: cst.BaseExpression, at: int
 
 def _with(source: Source, chain: Chain, given: cst.BaseExpression) -> str:
     """The selection, of ``given`` instead. Raises Refused where that would be computed more than once."""
-    plain = isinstance(given, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
-    code = source.code(given) if plain else f"({source.code(given)})"
+    code = source.operand(given)
     name = chain.base.value if isinstance(chain.base, cst.Name) else ""
     again: list[cst.BaseExpression] = [*source.uses(name, chain.node)] or [chain.base]
     if len(again) > 1 and not isinstance(given, cst.Name):

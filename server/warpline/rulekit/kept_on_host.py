@@ -108,9 +108,8 @@ def pin(context: Context, kept: Kept, edits: Edits, copied: FileLine) -> None:
         edits.set_argument(node, "pin_memory", f"{torch}.cuda.is_available()")
         return
     code = source.code(node)
-    whole = code if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) else f"({code})"
     if always and not kept.several:
-        edits.replace(node, f"{whole}.pin_memory()")
+        edits.replace(node, f"{source.operand(node)}.pin_memory()")
         return
     available = f"{edits.add_import('torch', 'import torch')}.cuda.is_available()"
     assign = source.parent(node)
@@ -135,7 +134,7 @@ def pin(context: Context, kept: Kept, edits: Edits, copied: FileLine) -> None:
     elif kept.several or "\n" in code:
         raise Refused(BY_HAND)
     else:
-        choice = f"{whole}.pin_memory() if {available} else {code}"
+        choice = f"{source.operand(node)}.pin_memory() if {available} else {code}"
         alone = isinstance(assign, (cst.Return, cst.Arg, cst.Element, cst.DictElement))
         edits.replace(node, choice if alone else f"({choice})")
 

@@ -13,6 +13,8 @@ from warpline.rulekit.options import option_names
 from warpline.rulekit.origins import Ends, Origin, assignments, origin, parameter_of
 from warpline.syntax.source import Source, methods
 
+#: How a number is read.
+READS = (cst.Name, cst.Attribute, cst.Subscript)
 PRINTS = ("print", "info", "debug", "warning", "log")
 
 
@@ -105,7 +107,7 @@ class Reads:
                 continue
             seen.add(word)
             for source in self._context.sources():
-                for node in source.nodes(cst.Name, cst.Attribute, cst.Subscript):
+                for node in source.nodes(*READS):
                     if last_word(source, node) == word and self._is_read(source, node):
                         yield source, node
                         words += _names(source, node)
@@ -244,7 +246,7 @@ def _in_product(source: Source, node: cst.BaseExpression, others: Container[obje
     whole = _factors_around(source, node)
     if others is None or whole is node:
         return False
-    inner = source.nodes(cst.Name, cst.Attribute, cst.Subscript, within=whole)
+    inner = source.nodes(*READS, within=whole)
     return any(one in others and _factors_around(source, one) is whole for one in inner)
 
 

@@ -77,10 +77,8 @@ def by_parameter(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
     edits = Edits(source)
     here = edits if caller is source else Edits(caller)
     params = source.code(function.params).rstrip().removesuffix(",")
-    plain = isinstance(given, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
-    code = source.code(given) if plain else f"({source.code(given)})"
     edits.replace(function.params, f"{params}, {fresh}=slice(None)")
-    edits.replace(given, f"{code}[{chosen.first}{fresh}]")
+    edits.replace(given, f"{source.operand(given)}[{chosen.first}{fresh}]")
     if chosen.chain.base is call:
         written = caller.code(call)[:-1].rstrip().removesuffix(",")
         here.replace(chosen.chain.node, f"{written}, {fresh}={chosen.index})")

@@ -165,9 +165,7 @@ def _starts(
     if isinstance(taken, cst.Call) and isinstance(taken.func, cst.Attribute) and is_method(taken, "tolist"):
         known = kinds(context, source, taken.func.value) in ({"torch"}, {"numpy"})
         taken = taken.func.value if known else taken
-    code, offset = source.code(taken), cut.window.offset
-    if not isinstance(taken, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
-        code = f"({code})"
+    code, offset = source.operand(taken), cut.window.offset
     nodes = called_from(source, graph, "unbind", loop, taken) if graph is not None else []
     kind = {"torch"} if nodes else kinds(context, source, taken)
     if graph is not None and any(len(graph.shape(node.inputs[0])) != 1 for node in nodes):

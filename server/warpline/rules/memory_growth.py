@@ -336,9 +336,10 @@ from warpline.rulekit.memory import free_bytes, growth_bytes, never_reused
 from warpline.rulekit.newest import newest_read
 from warpline.rulekit.saving import leaving
 from warpline.syntax.source import is_method
-from warpline.wire.sites import Loader, facts_of
+from warpline.wire.sites import longest_epoch
 
 #: Passes over the data whose results fit into the free memory, where a list of one pass's is no problem.
+#: Chosen, not fitted: others may run before the list is freed.
 ROOMY = 4
 #: Percent of the step that work on all that is kept takes already where it is a warning.
 _MUCH = 10.0
@@ -429,8 +430,7 @@ def _one_pass(context: Context, place: tuple[str, int], growth: float) -> bool:
     source = context.source(place[0])
     statement = source.statement_at(place[1])
     loops = source.loops_from(statement) if statement is not None else []
-    loaders = [facts_of(Loader, site) for site in context.sites(Loader.KIND)]
-    batches = max((one.batches_per_epoch or 0 for one in loaders if one.epochs_started), default=0)
+    batches = longest_epoch(context.profile.facts.sites) or 0
     if statement is None or len(loops) != 1 or not 0 < ROOMY * batches * growth < free_bytes(context):
         return False
     function = source.enclosing(statement, cst.FunctionDef)

@@ -34,6 +34,8 @@ _COMPOUND = (
     cst.TryStar,
     cst.Match,
 )
+#: Expressions that a dot may follow as they are.
+DOTTED = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 _STATEMENT = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
 _BLANK = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline)
@@ -234,6 +236,11 @@ class Source:
     def code(self, node: cst.CSTNode) -> str:
         """The text of a node, to the letter."""
         return self.slice(*self.span(node))
+
+    def operand(self, node: cst.BaseExpression) -> str:
+        """The text of an expression, in parentheses unless a dot may follow it as it is."""
+        code = self.code(node)
+        return code if isinstance(node, DOTTED) else f"({code})"
 
     def slice(self, start: Position, end: Position) -> str:
         """The text between two positions (line from 1, column from 0)."""

@@ -5,6 +5,7 @@ None is what is not known, and is absent from the file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -232,3 +233,10 @@ def facts_of(kind: type[F], site: Site) -> F:
     """The facts of a site of that kind; keys that the kind has no field for are left out."""
     known = {one.name for one in fields(kind)}
     return kind(**{name: value for name, value in site.facts.items() if name in known})
+
+
+def longest_epoch(sites: Iterable[Site]) -> int | None:
+    """Batches per epoch of the longest loader that the script iterated; None without one."""
+    loaders = (facts_of(Loader, site) for site in sites if site.kind == Loader.KIND)
+    known = (one.batches_per_epoch or 0 for one in loaders if one.epochs_started)
+    return max(known, default=0) or None

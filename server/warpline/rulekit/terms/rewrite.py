@@ -14,14 +14,13 @@ from warpline.rulekit.terms.evaluate import descend, names_in
 from warpline.rulekit.terms.flow import Flow, Step
 from warpline.rulekit.terms.term import Term
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Statement
+from warpline.syntax.source import DOTTED, Statement
 
 #: Lines that edits make are not longer, where they can be broken.
 _WIDTH = 100
 #: Arguments that would go further than this stand one a line.
 _LIMIT = 112
 _NO_NAME = "a value that the call needs has no name there"
-_SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 
 
 class Rewrite:
@@ -170,7 +169,7 @@ class Rewrite:
             removed += more
 
     def _asserted(self, read: cst.Name) -> Statement | None:
-        """The assertion that reads a name, and goes with its value; None where another statement does."""
+        """The assertion that reads a name and is removed with it; None if another statement reads it."""
         source = self.flow.source
         check, statement = source.enclosing(read, cst.Assert), source.statement(read)
         alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
@@ -223,7 +222,7 @@ def atom(text: str) -> str:
     if "\n" in text or ":=" in text:
         return f"({text})"
     node = cst.parse_expression(text)
-    return text if isinstance(node, _SIMPLE) or node.lpar else f"({text})"
+    return text if isinstance(node, DOTTED) or node.lpar else f"({text})"
 
 
 def moved(order: Sequence[int]) -> str:
