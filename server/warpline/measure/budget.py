@@ -17,7 +17,7 @@ GUESS_S = 5.0
 COMPILES_S = 40.0
 #: Trials, and a process that hangs in one, leave at least this share of the remaining time.
 TRIALS = 0.5
-#: Rounds for which a proof has time, also of a gain that two may prove.
+#: Rounds for which a proof has time, also of a gain that two may prove: three, as two often differ.
 FEWEST = 3
 #: The first round takes at most this share of the budget, since the time of a process is still a guess.
 FIRST = 1 / 3
@@ -75,17 +75,19 @@ class Budget:
             guess = GUESS_S + sum(self._guess_s(pairs) for pairs in several)
             return guess <= FIRST * self.left_s
         best = max(tried, key=lambda attempt: attempt.speedup, default=None)
-        if best is None or best.speedup <= 1:
-            proof_s = self._proof_s(best.pairs if best is not None else several[0], self.proof.first)
-        else:
-            proof_s = self._proof_s(best.pairs, max(FEWEST, self.proof.for_gain(best.speedup).first))
-        return self._round_s(several) + proof_s <= self.left_s
+        pairs, rounds = several[0], self.proof.first
+        if best is not None:
+            pairs = best.pairs
+            if best.speedup > 1:
+                rounds = max(FEWEST, self.proof.for_gain(best.speedup).first)
+        return self._round_s(several) + self._proof_s(pairs, rounds) <= self.left_s
 
     def allows_round(self, pairs: Pairs) -> bool:
         """Whether another round of these runs ends in time."""
         return self._round_s([pairs]) <= self.left_s
 
     def _proof_s(self, pairs: Pairs, rounds: int) -> float:
+        """Seconds for a proof of so many rounds."""
         own_s = self._own_s(pairs)
         start_s = self._round_s([pairs]) - own_s
         return math.ceil(rounds / self.together) * start_s + rounds * own_s

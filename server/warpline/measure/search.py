@@ -225,7 +225,7 @@ class Search:
         quick = PROOF.for_gain(attempt.speedup)
 
         def limits() -> Limits:
-            """Few rounds, unless they turn out to prove nothing."""
+            """Limits with few rounds, until these have proved nothing; then the usual ones."""
             few = len(pairs.changed) < quick.first or contest.outcome(pairs, quick).kept
             return quick if few else PROOF
 

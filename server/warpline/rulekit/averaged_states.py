@@ -91,7 +91,7 @@ def _entries(source: Source, node: cst.CSTNode) -> tuple[cst.CompFor, cst.BaseEx
 
 
 def averaged_in_place(context: Context, found: Loaded) -> Fix:
-    """The averages made in the module's own tensors. Raises Refused."""
+    """The edit that makes the averages in the module's own tensors. Raises Refused."""
     if not has_lists(context):
         raise Refused("this version of torch has not all operations for lists of tensors")
     return _InPlace(context, found).fix()

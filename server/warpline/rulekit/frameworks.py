@@ -1,4 +1,4 @@
-"""What the user constructs of a framework, and whether its settings apply."""
+"""Framework objects that the user constructs, and whether their settings apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the command line: the calls that add one, what it is by default, and what was passed."""
+"""Command-line options: the calls that add them, their defaults, and what was passed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BARE = ("store_true", "store_false")
 
 
 def adding(context: Context, name: str) -> Iterator[tuple[Source, cst.Call, str]]:
-    """The calls that add an option for ``name``, each with how it is spelled there."""
+    """Calls that add an option for ``name``, and the spelling of the option in each."""
     wanted = {f"--{name}", f"--{name.replace('_', '-')}"}
     for source, call in context.calls("add_argument", "option"):
         names = option_names(source, call)

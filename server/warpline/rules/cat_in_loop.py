@@ -257,7 +257,7 @@ def _grown(growth: Growth, cost: LineCost, joins: list[Op], rounds: float) -> _G
 
 
 def _of_loop(context: Context, grown: list[_Grown]) -> Draft:
-    """What grows in one loop becomes lists by one edit."""
+    """One finding, with one edit, for all tensors that grow in the same loop."""
     grown = sorted(grown, key=lambda one: one.cost.line)
     most = max(grown, key=lambda one: one.spent_ms)
     spent, (held, told) = sum(one.spent_ms for one in grown), never_reused(context)

@@ -282,7 +282,8 @@ def _fix(context: Context, graph: Graph, found: Padding, fixed: tuple[str, int] 
 def _by_word(
     context: Context, graph: Graph, found: Padding, source: Source, call: cst.Call, word: cst.BaseExpression
 ) -> Fix:
-    """Rows of a batch, or those from before the steps, without the word. Raises Refused."""
+    """The edit that fills rows no longer up to one length: those of a batch, else those that are made before
+    the steps. Raises Refused."""
     try:
         return by_word(context, graph, found, source, call, word)
     except Refused:

@@ -263,7 +263,7 @@ class ParameterLoop(Rule):
 
 
 def _loading(context: Context, states: Loaded | None, own: list[LineCost]) -> list[LineCost]:
-    """The other lines that load what the lines ``own`` made."""
+    """Lines that load what the lines ``own`` made, without these themselves."""
     found = context.costs_of(states.source, states.load) if states is not None else []
     return [cost for cost in found if cost not in own]
 

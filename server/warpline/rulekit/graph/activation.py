@@ -80,7 +80,7 @@ def _at(graph: Graph, result: Node) -> Match | None:
 
 
 def _has_call(graph: Graph, nodes: Sequence[Node], kind: str) -> bool:
-    """Whether one of the operators is that function, beside others that change nothing: ``tanh(x) * 1.0``."""
+    """Whether one operator is that function, and the others change nothing: ``tanh(x) * 1.0``."""
     return any(
         is_named(Evaluation(graph, {node.inputs[0]: SAMPLES}).of(node.outputs[0]), kind)
         for node in nodes

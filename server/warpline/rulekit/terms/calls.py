@@ -273,7 +273,7 @@ def _size(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> T
 
 
 def _triu_indices(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
-    """The rows and columns of an upper triangle, by its size and its offset."""
+    """Indices of an upper triangle (rows and columns), of this size and offset."""
     given = Arguments("row col offset dtype device layout", args, keywords)
     if not given.ok or not {"row", "col"} <= given.by_name.keys():
         return None

@@ -96,7 +96,7 @@ class Frameworks:
     def _place(self, frame: Any) -> Any:
         try:
             return self.sites.place(frame)
-        except Exception:
+        except Exception:  # never disturb the script for a site: none is noted
             return None
 
     def _note(

@@ -66,7 +66,7 @@ class Numbers:
 
 
 class _Class:
-    """The objects of one class; ``first``: a number for the first of them."""
+    """Objects of one class. ``first``: the number of the first of them."""
 
     def __init__(self, first: int) -> None:
         self.first = first

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-#: The number of busy workers does not grow if it was as large so many steps ago.
+#: The number of busy workers does not grow if it was as large so many steps ago. Chosen, not fitted.
 STEADY = 4
 
 
@@ -34,7 +34,7 @@ class Queues:
         return found
 
     def burst(self) -> int:
-        """Batches that come one after the other before the steps wait again; 1 where they do not wait."""
+        """Number of batches that arrive together before the steps wait again; 1 if they do not wait."""
         waited = [
             one._num_workers for one, seen in self._seen.items() if _was_empty(seen[-one._num_workers :])
         ]
@@ -66,5 +66,5 @@ def _look(iterator: Any, workers: int) -> tuple[int, int] | None:
         early = sum(len(task) == 2 for task in iterator._task_info.values())
         sent = iterator._tasks_outstanding
     except (AttributeError, NotImplementedError, OSError, RuntimeError, ValueError):
-        return None
+        return None  # macOS tells no sizes; a queue that is closed has none
     return (waiting + early, min(workers, max(0, sent - waiting))) if sent + early else None

@@ -10,8 +10,8 @@ from ....wire.control import Windows
 WARMUP_LEAST = 3
 WARMUP_MOST = 40
 WARMUP_MOST_NS = 12_000_000_000
-#: Most steps while a queue of batches gets emptier. Twice the 24 of 12 workers last for so many where the
-#: loader takes twice as long as the rest of a step.
+#: Most steps while a queue of batches gets emptier. Where the loader takes twice as long as the rest of a
+#: step, the 24 batches of 12 workers last for 48 steps: chosen as twice that.
 EMPTYING_MOST = 100
 SETTLED = 1.15  # most that the median of the last three steps may exceed the fastest, as a ratio
 #: A host that launches kernels gets faster during some tenths of a second. In recorded runs with 3 warm-up
@@ -21,7 +21,7 @@ WARMUP_DEVICE_NS = 500_000_000
 #: and the hosts of GPU machines were seen to change speed by 10 % from one half second to the next.
 WINDOW_NS, WINDOW_DEVICE_NS = 500_000_000, 2_000_000_000
 STEPS_A_SECOND = 800  # at most
-#: Longest time by which the timing window gets longer so that it has whole bursts of batches.
+#: Longest burst of batches for which the timing window gets longer, so that it has whole ones. Chosen.
 BURST_NS = 3_000_000_000
 #: The timing window ends after this time, however few steps of the class to measure it has.
 TIMING_MOST_NS = 10_000_000_000

@@ -50,7 +50,7 @@ def worker_loop(*arguments: Any, **named: Any) -> Any:
     """What a spawned worker calls: torch's own loop, whose batches are watched."""
     from torch.utils.data._utils import worker
 
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # as above: no lines are recorded
         _package().WorkerLines.of(globals()["MAIN"]).follow()
     return worker._worker_loop(*arguments, **named)
 
