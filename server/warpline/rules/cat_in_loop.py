@@ -3,7 +3,8 @@
 ## What it does
 
 Finds `out = torch.cat([out, piece])` in a loop when the line takes a measurable part of the step. The
-fix collects the pieces in a list and concatenates them once after the loop.
+fix collects the pieces in a list and concatenates them once after the loop. Where an `if` tells the first
+piece from the others (`out is None`, or the number of the round), that goes with it.
 
 ## Why is this slow
 
@@ -66,6 +67,32 @@ for step in range(100):
     outputs_parts.append(y)
 outputs = torch.cat(outputs_parts, 1)
 total = outputs.sum()
+```
+
+## Example
+
+```python
+import torch
+
+frames = None
+for at, noise in enumerate(noises):
+    x = denoise(x, noise)  #> cost device_ms=5
+    frames = x if frames is None else torch.cat([frames, x])
+    #^ found; cost step_ms=8 device_ms=8; op aten::cat count=99 device_ms=8
+show(frames)
+```
+
+## Use instead
+
+```python
+import torch
+
+frames_parts = []
+for at, noise in enumerate(noises):
+    x = denoise(x, noise)
+    frames_parts.append(x)
+frames = torch.cat(frames_parts)
+show(frames)
 ```
 
 ## Example
@@ -166,6 +193,16 @@ for step in range(100):
     keys = torch.cat([keys, y], dim=1)  #> cost step_ms=8 device_ms=8; op aten::cat count=99 device_ms=8
 ```
 
+So does what makes the piece:
+
+```python
+import torch
+
+for step in range(100):
+    words = torch.cat([words, next_word(words)], dim=1)
+    #^ cost step_ms=8 device_ms=8; op aten::cat count=99 device_ms=8
+```
+
 Each training step concatenates different tensors:
 
 ```python
@@ -210,17 +247,14 @@ import libcst as cst
 from warpline.model.change import Replace, Scale, Together
 from warpline.model.costs import value
 from warpline.model.profile import LineCost, Op
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.growing import grows, new_share
-from warpline.rulekit.lasting import lasting
+from warpline.rulekit.joined import Growth, concatenated_once, is_read, join_in_loop
 from warpline.rulekit.memory import never_reused
 from warpline.rulekit.saving import forward_share
-from warpline.syntax.source import Statement, only_target
 
 #: No kernel is shorter.
 SHORTEST_MS = value("least-kernel-ns") / 1e6
-_JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
 
 
 class CatInLoop(Rule):
@@ -318,18 +352,6 @@ def _kept(context: Context, cost: LineCost, joins: list[Op]) -> Draft:
 
 
 @dataclass(frozen=True)
-class Growth:
-    """A tensor that grows by concatenation in a loop."""
-
-    source: Source
-    name: str
-    call: cst.Call
-    piece: cst.BaseExpression
-    statement: Statement
-    loop: cst.For | cst.While
-
-
-@dataclass(frozen=True)
 class _Grown:
     """``growth``, and what it takes of the line ``cost``."""
 
@@ -339,98 +361,3 @@ class _Grown:
     spent_ms: float
     saving_ms: float
     change: Replace | Scale
-
-
-def join_in_loop(source: Source, line: int) -> Growth | None:
-    """``out = torch.cat([out, piece])`` on ``line``, in a loop."""
-    for call in source.calls(line, *_JOINS):
-        statement, target, loops = (
-            source.statement(call),
-            only_target(source.parent(call)),
-            source.loops(call),
-        )
-        parts = call.args[0].value if call.args else None
-        if not isinstance(target, cst.Name) or not loops or statement is None:
-            continue
-        if not isinstance(parts, (cst.List, cst.Tuple)) or len(parts.elements) != 2:
-            continue
-        first, second = parts.elements
-        starred = any(isinstance(one, cst.StarredElement) for one in parts.elements)
-        if source.code(first.value) == target.value and not starred:
-            return Growth(source, target.value, call, second.value, statement, loops[0])
-    return None
-
-
-def is_read(growth: Growth) -> bool:
-    """Whether the loop needs the tensor before it is complete."""
-    source = growth.source
-    own = {growth.statement, _choice(growth)}
-    return not all(
-        any(item is not None and source.inside(name, item) for item in own)
-        for name in source.uses(growth.name, growth.loop)
-    )
-
-
-def _choice(growth: Growth) -> cst.If | None:
-    """``if out is None: out = piece`` ``else: out = cat(...)``."""
-    source = growth.source
-    other = source.parent(source.parent(growth.statement) or growth.statement)
-    choice = source.parent(other) if isinstance(other, cst.Else) else None
-    if not isinstance(choice, cst.If) or source.code(choice.test) != f"{growth.name} is None":
-        return None
-    if len(choice.body.body) != 1 or len(source.block(growth.statement)) != 1:
-        return None
-    first = source.code(choice.body.body[0]).strip()
-    return choice if first == f"{growth.name} = {source.code(growth.piece)}" else None
-
-
-def concatenated_once(growths: list[Growth]) -> Fix:
-    """The pieces are collected in lists and concatenated after the loop, those of tensors that can be. Raises
-    Refused where none can."""
-    found, refused = list[Edits](), Refused("")
-    for growth in growths:
-        try:
-            found.append(_collected(growth))
-        except Refused as why:
-            refused = why
-    if not found:
-        raise refused
-    edits = Edits(growths[0].source)
-    for one in found:
-        edits.join(one)
-    return edits.fix("Concatenate once, after the loop", "safe")
-
-
-def _collected(growth: Growth) -> Edits:
-    source, name = growth.source, growth.name
-    parts = f"{name}_parts"
-    if any(node.value == parts for node in source.nodes(cst.Name)):
-        raise Refused(f"the name `{parts}` is already used")
-    if growth.loop.orelse is not None:
-        raise Refused("the loop has an `else`")
-    choice = _choice(growth)
-    # `torch.cat` copied each piece at once: one that changes later, or is a part of a larger one, still is.
-    piece = lasting(source, growth.loop, growth.piece)
-    edits = Edits(source)
-    start = _start(growth)
-    if choice is not None:
-        if start is None:
-            raise Refused("the assignment of None was not found directly above the loop")
-        edits.replace_statement(start, f"{parts} = []")
-        edits.replace_statement(choice, f"{parts}.append({piece})")
-    else:
-        edits.insert_before(growth.loop, f"{parts} = [{name}]")
-        edits.replace_statement(growth.statement, f"{parts}.append({piece})")
-    rest = "".join(f", {source.code(arg)}" for arg in growth.call.args[1:]).rstrip(", ")
-    edits.insert_after(growth.loop, f"{name} = {source.code(growth.call.func)}({parts}{rest})")
-    return edits
-
-
-def _start(growth: Growth) -> Statement | None:
-    """``out = None`` right above the loop."""
-    block = growth.source.block(growth.loop)
-    above = block[: block.index(growth.loop)]
-    return next(
-        (item for item in reversed(above) if growth.source.code(item).strip() == f"{growth.name} = None"),
-        None,
-    )
