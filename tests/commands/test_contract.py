@@ -113,6 +113,7 @@ SHAPE: dict[str, Any] = {
             "file": TEXT,
             "line": int,
             "cause": {"file": TEXT, "line": int},
+            "also": [{"file": TEXT, "line": int}],
             "message": TEXT,
             "evidence": [{"metric": TEXT, "value": NUMBER, "unit": TEXT}],
             "predicted": Maybe(

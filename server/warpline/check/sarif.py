@@ -113,10 +113,14 @@ def _finding(finding: Finding, rule: int, root: Path) -> Json:
             "evidence": [{"metric": e.metric, "value": e.value, "unit": e.unit} for e in finding.evidence]
         },
     }
-    cause = finding.cause
-    if (cause.file, cause.line) != (finding.file, finding.line):
-        seen = _location(cause.file, cause.line, root)
-        result["relatedLocations"] = [{"id": 1, **seen, "message": {"text": "where the time is lost"}}]
+    others = [(one, "the same") for one in finding.also]
+    if finding.cause.place != finding.place:
+        others.insert(0, (finding.cause, "where the time is lost"))
+    if others:
+        result["relatedLocations"] = [
+            {"id": i, **_location(one.file, one.line, root), "message": {"text": text}}
+            for i, (one, text) in enumerate(others, 1)
+        ]
     fixes = [_fix(fix, root) for fix in finding.fixes if fix.edits]
     if fixes:
         result["fixes"] = fixes

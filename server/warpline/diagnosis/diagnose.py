@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from warpline.diagnosis.gate import LEAST, least_percent, left_out, within_evidence
 from warpline.diagnosis.identity import identities
+from warpline.diagnosis.joint import told_together
 from warpline.diagnosis.rebase import rebase
 from warpline.model import costs as figures
 from warpline.model.change import Change, Together
@@ -48,6 +49,8 @@ WON_BACK_S = figures.bound("won-back-s")
 UNSURE = figures.bound("unsure-trial")
 #: A finding hides another rule's at its lines if it saves at least this share of what that one would.
 EXPLAINED = figures.bound("hides-finding")
+#: The evidence of what a fix takes to compile.
+_COMPILING = "compiling, once"
 _UNPROVEN = "no trial of it had the same results, so work on the whole tensor by hand"
 
 
@@ -90,11 +93,12 @@ def diagnose(
     profile = rebase(profile, texts)
     context = Context(profile, texts)
     context.notes += unknown
-    kept = _merged(_drafts(context, rules() if catalogue is None else catalogue, silenced, texts))
+    kept = _merged(context, _drafts(context, rules() if catalogue is None else catalogue, silenced, texts))
     ids = identities([(rule.name, draft) for rule, draft in kept], profile.manifest.roots, texts)
     least = least_percent(profile.manifest.timed_ns)
     findings: list[Finding] = []
     below: list[Finding] = []
+    small: list[Finding] = []  # what may gain enough with others
     changes: dict[str, Change] = {}
     once: dict[str, tuple[Change, ...]] = {}
     host: dict[str, tuple[Change, ...]] = {}
@@ -113,11 +117,24 @@ def diagnose(
             finding = replace(_not_offered(finding, _UNPROVEN), predicted=finding.predicted)
         if draft.once and change is not None:
             once[draft.once] = (*once.get(draft.once, ()), change)
-        shown = _most(context, draft, finding) >= least
+        matters = _matters(context, draft)
+        shown = matters and _most(context, draft, finding) >= least
+        if change is not None and not shown and _adds_up(rule, draft, finding):
+            small.append(finding)
         if draft.hides is not None and shown:
             name, change = draft.hides
             host[name] = (*host.get(name, ()), change)
-        (findings if shown else below).append(finding)
+        if matters:
+            (findings if shown else below).append(finding)
+    joined = told_together(
+        small,
+        changes,
+        context.step_ms,
+        least,
+        lambda rule, change: _simulated(context, rule, change, predict),
+    )
+    findings += (replace(one, severity=_severity(_gain(context, one))) for one in joined.values() if one)
+    below = [one for one in below if one.id not in joined]
     for hiding in (
         _Hiding(" and ".join(once), tuple(chain(*once.values())), least),
         *(_Hiding(name, some, least, INFORMATION, "information") for name, some in host.items()),
@@ -128,6 +145,13 @@ def diagnose(
     findings += later.values()
     for some in (findings, below):
         some.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
+    _note(context, findings, below, predict)
+    return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes, frozenset(later))
+
+
+def _note(
+    context: Context, findings: Sequence[Finding], below: Sequence[Finding], predict: Predict | None
+) -> None:
     if below:
         context.note(left_out(below))
     if findings and predict is not None and _stretched(context):
@@ -135,7 +159,6 @@ def diagnose(
             "gains are upper bounds, not simulated: the timed steps were slower than the captured "
             "ones (another process may use the device)"
         )
-    return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes, frozenset(later))
 
 
 def _has_places(profile: Profile) -> bool:
@@ -158,7 +181,7 @@ def _drafts(
             drafts = [
                 at_setting(context, rule.name, draft)
                 for draft in rule.find(context)
-                if _matters(context, draft)
+                if _matters(context, draft) or (rule.adds_up and context.adds_up(draft.cost_ms or 0.0))
             ]
         except Exception as error:  # noqa: BLE001  # one rule's mistake must not cost the report
             context.note(f"the rule {rule.name} failed and reports nothing ({type(error).__name__}: {error})")
@@ -206,7 +229,7 @@ def _suppressed(rule: Rule, draft: Draft, texts: Texts, known: dict[str, Suppres
     return False
 
 
-def _merged(drafts: list[tuple[Rule, Draft]]) -> list[tuple[Rule, Draft]]:
+def _merged(context: Context, drafts: list[tuple[Rule, Draft]]) -> list[tuple[Rule, Draft]]:
     """One finding per rule and edit site, and none that another rule says better at its lines."""
     best: dict[tuple[str, str, int], tuple[Rule, Draft]] = {}
     for rule, draft in drafts:
@@ -215,7 +238,7 @@ def _merged(drafts: list[tuple[Rule, Draft]]) -> list[tuple[Rule, Draft]]:
             best[key] = (rule, draft)
     covering: dict[tuple[str, tuple[str, int]], list[Draft]] = {}
     for rule, draft in best.values():
-        for name in rule.covers:
+        for name in rule.covers if _matters(context, draft) else ():
             for place in _places(draft):
                 covering.setdefault((name, place), []).append(draft)
     return [
@@ -290,6 +313,13 @@ def _simulated(
             f"the simulation for {rule} failed, so an upper bound is shown ({type(error).__name__}: {error})"
         )
         return None
+
+
+def _adds_up(rule: Rule, draft: Draft, finding: Finding) -> bool:
+    """Whether what it gains may be told with what others of its rule do: only a replay says that, and what it
+    needs (a trial, time to compile) is not told for several."""
+    compiles = any(one.metric == _COMPILING for one in finding.evidence)
+    return not (compiles or draft.tried or draft.severity or rule.severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +401,7 @@ def _paid_back(context: Context, finding: Finding, compiling_s: float) -> Findin
         return finding
     steps = math.ceil(1e3 * compiling_s / saved_ms)
     evidence = {
-        "compiling": seconds("compiling, once", compiling_s),
+        "compiling": seconds(_COMPILING, compiling_s),
         "steps": count("steps that win it back", steps, "steps"),
     }
     seldom = steps * context.step_ms > 1e3 * WON_BACK_S

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warpline.diagnosis.joint import together
 from warpline.diagnosis.rebase import Moves, rebase
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Fix
@@ -23,13 +24,14 @@ def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]
     if rule is None:
         return ()
     moves = Moves(profile, texts)
-    site = moves.now(finding.place)
-    if site is None:
+    sites = [moves.now(one.place) for one in (finding, *finding.also)]
+    if None in sites:
         return ()
     context = Context(rebase(profile, texts, moves), texts)
-    moved = (at_setting(context, rule.name, draft) for draft in rule.find(context))
-    near = [draft for draft in moved if draft.place == site]
-    found = max(near, key=lambda draft: draft.saving_ms).fixes if near else ()
+    moved = [at_setting(context, rule.name, draft) for draft in rule.find(context)]
+    near = ([draft for draft in moved if draft.place == site] for site in sites)
+    each = [max(some, key=lambda draft: draft.saving_ms).fixes if some else () for some in near]
+    found = together(each) if finding.also else each[0]
     told = [fix.title for fix in finding.fixes]
     same = sorted(told) == sorted(fix.title for fix in found)
     return tuple(sorted(found, key=lambda fix: told.index(fix.title))) if same else found

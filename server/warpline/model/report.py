@@ -233,7 +233,8 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Placed):
-    """A problem at a line. ``file``/``line``: the edit site. ``cause``: the hot line (it may be the same)."""
+    """A problem at a line. ``file``/``line``: the edit site. ``cause``: the hot line (it may be the same).
+    ``also``: other places with the same problem, which this one is told and fixed together with."""
 
     id: str
     rule: str
@@ -246,6 +247,7 @@ class Finding(Placed):
     predicted: Predicted | None = None
     measured: Measured | None = None
     fixes: tuple[Fix, ...] = ()
+    also: tuple[SourceLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 #: Evidence below both shows nothing: 2 % of the step, or one millisecond when that is less.
 MINIMUM_SHARE = 0.02
 MINIMUM_MS = 1.0
+#: The least gain that is shown (docs/measuring.md): what several such places have may be told together.
+_MEASURABLE_SHARE = 0.01
 
 
 class Context:
@@ -85,6 +87,10 @@ class Context:
     def matters(self, milliseconds: float) -> bool:
         """Whether that much of a step is reported."""
         return milliseconds > 0 and milliseconds >= min(MINIMUM_SHARE * self.step_ms, MINIMUM_MS)
+
+    def adds_up(self, milliseconds: float) -> bool:
+        """Whether that much of a step may be reported, if only with what other places have."""
+        return self.matters(milliseconds) or milliseconds >= _MEASURABLE_SHARE * self.step_ms > 0
 
     def idle_ms(self) -> float:
         """Time per step in which the device had nothing to do: what waiting can cost at most."""

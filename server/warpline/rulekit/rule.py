@@ -28,6 +28,8 @@ class Rule:
     severity: ClassVar[Severity | None] = None  #: None: by the share of the step that it would save
     #: rules that say the same less well: where this one finds something they stay silent
     covers: ClassVar[tuple[str, ...]] = ()
+    #: it also tells what is too little alone: what adds up in a file is told together
+    adds_up: ClassVar[bool] = False
     tags: ClassVar[tuple[Tag, ...]] = ()  #: a literal: it is read without importing the rule
     #: capabilities that the device must have, else the rule is not asked
     needs: ClassVar[tuple[Capability, ...]] = ("line costs",)

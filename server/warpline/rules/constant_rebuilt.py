@@ -7,7 +7,8 @@ only on sizes and on a module's buffers, and what two steps in a row compute of 
 same tensors, to which nothing writes (a graph's normalised adjacency, a factorised covariance). It follows
 how the tensors of one step depend on each other. It reports nothing if the sizes differ between the captured
 steps, if a number looks like a position or a time, if both steps are the same as a whole (a benchmark), or if
-the line takes almost no time. It also finds a tensor that is filled with one number only for `torch.where`.
+it takes almost no time; what functions of one file take is added up. It also finds a tensor that is filled
+with one number only for `torch.where`.
 
 ## Why is this slow
 
@@ -284,6 +285,7 @@ _AGAIN = (
 class ConstantRebuilt(Rule):
     area = "fusion"
     covers = ("unfused-elementwise",)
+    adds_up = True
 
     def find(self, context: Context) -> Iterator[Draft]:
         graph = graph_around(context.profile.facts.dataflow)
@@ -299,7 +301,7 @@ class ConstantRebuilt(Rule):
         for every in _by_function(graph).values():
             nodes = [node for node in every if node.index not in chosen]
             own = parts(context, graph, nodes)
-            if not context.matters(sum(part.step_ms for part in own)):
+            if not context.adds_up(sum(part.step_ms for part in own)):
                 continue
             # What datasets make of an index is data.
             if any(part.cost.loader_ms > 0 for part in own):

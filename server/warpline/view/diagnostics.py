@@ -46,12 +46,14 @@ def notices(
         if ignored[finding.file].holds(finding.rule, line + 1):
             continue
         related = []
-        cause = finding.cause
-        if (cause.file, cause.line) != (finding.file, finding.line):
-            there = anchor(cause.file)
-            at = there.where(cause.line - 1) if there is not None else -1
+        others = [(one, "the same here") for one in finding.also]
+        if finding.cause.place != finding.place:
+            others.insert(0, (finding.cause, "the time is seen here"))
+        for other, said in others:
+            there = anchor(other.file)
+            at = there.where(other.line - 1) if there is not None else -1
             if at >= 0:
-                related.append(Related(cause.file, at, "the time is seen here"))
+                related.append(Related(other.file, at, said))
         yield Notice(finding, line, finding.message + gain(finding), tuple(related), _tag(finding.rule))
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from warpline.lsp.state.documents import Document
 from warpline.lsp.state.results import Results, by_file
-from warpline.model.report import Finding, Line
+from warpline.model.report import Finding, Line, SourceLine
 from warpline.notebook.exported import Exported, Part, parse
 from warpline.text.alignment import align
 from warpline.text.lines import split
@@ -50,6 +50,8 @@ def in_cells(results: Results, cells: Sequence[Document]) -> Results:
         at, cause = cell(finding.file, finding.line), cell(finding.cause.file, finding.cause.line)
         if cause is not None:
             finding = replace(finding, cause=replace(finding.cause, file=cause[0], line=cause[1]))
+        other = [cell(*one.place) or one.place for one in finding.also]
+        finding = replace(finding, also=tuple(SourceLine(*place) for place in other))
         return finding if at is None else replace(finding, file=at[0], line=at[1])
 
     text = split(results.sources[script])

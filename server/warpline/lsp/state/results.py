@@ -150,6 +150,7 @@ def renamed(results: Results, old: str, new: str) -> Results:
             finding,
             file=name(finding.file),
             cause=replace(finding.cause, file=name(finding.cause.file)),
+            also=tuple(replace(one, file=name(one.file)) for one in finding.also),
             fixes=tuple(
                 replace(fix, edits=tuple(replace(edit, file=name(edit.file)) for edit in fix.edits))
                 for fix in finding.fixes
