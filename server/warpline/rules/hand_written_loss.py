@@ -97,7 +97,7 @@ def loss_of(logits, target):
 
 Unsafe: the same value up to rounding (about 1e-6 of it in float32). The fused form stays finite where
 the separate operations overflow or take the logarithm of zero. A constant of at most 1e-6 that prevents
-that is dropped.
+that is dropped, also one with a name (`self.eps`) that was so small in the recorded step.
 
 ## References
 
@@ -113,6 +113,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.formulas.loss import Loss, loss
 from warpline.rulekit.graph import LOSS, by_hand, graph_of, matched, without_formulas
+from warpline.rulekit.guards import guards
 from warpline.rulekit.terms import Formula, Term, atom, formulas
 from warpline.rulekit.written_out import written_out
 
@@ -124,10 +125,11 @@ class HandWrittenLoss(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        told = list(formulas(context, loss))
+        named = partial(guards, context)
+        told = list(formulas(context, loss, named=named))
         unsure = {one.flow.function for one in told if not _is_number(context, one)}
         told = [one for one in told if one.flow.function not in unsure]
-        told += [one for one in formulas(context, _without_names) if one.flow.function in unsure]
+        told += [one for one in formulas(context, _without_names, named=named) if one.flow.function in unsure]
         for formula in told:
             if formula.found.call == "binary_cross_entropy" and not context.on_gpu:
                 continue  # on a CPU it is no faster than what is written out

@@ -48,7 +48,8 @@ def names_in(node: cst.CSTNode) -> set[str]:
 class Evaluator:
     """Gives terms; ``env`` holds the names as they are now. Calls that it does not know are fresh.
 
-    ``helpers``: functions by how they are called (``self._norm``). Their calls are what they return."""
+    ``helpers``: functions by how they are called (``self._norm``). Their calls are what they return.
+    ``named``: parameters and attributes (``self.eps``) that stand for numbers."""
 
     def __init__(
         self,
@@ -56,13 +57,15 @@ class Evaluator:
         members: dict[str, cst.Call],
         function: cst.FunctionDef,
         helpers: Mapping[str, cst.FunctionDef] | None = None,
+        named: tuple[tuple[str, float], ...] = (),
     ) -> None:
         self.source = source
         self.made = Terms()
         self.helpers = helpers or {}
         self.inlined: dict[cst.Call, cst.FunctionDef] = {}  # calls of helpers that were followed
-        self.named: dict[Term, str] = {}  # numbers that the file has a name for
-        self._numbers: dict[str, Term | None] = {}  # the same by name, None for other names
+        self._numbers: dict[str, Term | None] = {one: Term("const", (), number) for one, number in named}
+        #: Numbers that there is a name for.
+        self.named = {number: one for one, number in self._numbers.items() if number is not None}
         self._within = [function]
         self.env: dict[str, Term] = {}
         self.terms: dict[cst.BaseExpression, Term] = {}
@@ -79,6 +82,10 @@ class Evaluator:
     def bind_fresh(self, name: str) -> None:
         """Give the name an unknown value from here on."""
         self.env[name] = self.made.fresh("name", value=name)
+
+    def bind_parameter(self, name: str) -> None:
+        """The same, or the number that it is known to stand for."""
+        self.env[name] = self._numbers.get(name) or self.made.fresh("name", value=name)
 
     def term(self, node: cst.BaseExpression) -> Term:
         """What an expression computes. The same term for the same expression, however it is written."""
@@ -178,6 +185,9 @@ class Evaluator:
         base, name = self.term(node.value), node.attr.value
         if name in ("mT", "T"):
             return self.made.make("transpose", base, value=(-2, -1))
+        number = self._numbers.get(self.source.code(node)) if name not in self.stored else None
+        if number is not None:
+            return number
         return (
             self.made.fresh("attr", base, value=name)
             if name in self.stored

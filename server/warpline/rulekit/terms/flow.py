@@ -57,17 +57,22 @@ class Flow:
 
 @lru_cache(maxsize=1024)
 def follow(
-    source: Source, function: cst.FunctionDef, helped: bool = False, beside: tuple[Source, ...] = ()
+    source: Source,
+    function: cst.FunctionDef,
+    helped: bool = False,
+    beside: tuple[Source, ...] = (),
+    named: tuple[tuple[str, float], ...] = (),
 ) -> Flow:
     """The terms of a function's body, statement by statement. Kept, as several rules ask for the same
     function.
 
     ``helped``: calls of functions of the same file that nothing else calls are followed into them.
-    ``beside``: files with functions that may change what they are given."""
+    ``beside``: files with functions that may change what they are given. ``named``: parameters and attributes
+    that stand for numbers, with these."""
     owner = source.enclosing(function, cst.ClassDef, cst.FunctionDef)
     owner = owner if isinstance(owner, cst.ClassDef) else None
     helpers = _helpers(source, owner) if helped else {}
-    evaluator = Evaluator(source, module_members(owner) if owner else {}, function, helpers)
+    evaluator = Evaluator(source, module_members(owner) if owner else {}, function, helpers, named)
     walker = _Walker(Flow(source, function, owner, evaluator, beside=beside))
     walker.suite(function.body)
     return walker.flow
@@ -102,7 +107,7 @@ class _Walker:
         params = flow.function.params
         stars = [item for item in (params.star_arg, params.star_kwarg) if isinstance(item, cst.Param)]
         for param in (*params.posonly_params, *params.params, *params.kwonly_params, *stars):
-            self.evaluator.bind_fresh(param.name.value)
+            self.evaluator.bind_parameter(param.name.value)
 
     # -- statements --------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from warpline.rulekit.terms.term import Term
 from warpline.syntax.source import Source, children
 
 Found = TypeVar("Found")
+Named = Callable[[Source, cst.FunctionDef], tuple[tuple[str, float], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,16 @@ class Formula(Costed, Generic[Found]):
 
 
 def formulas(
-    context: Context, match: Callable[[Term], Found | None], helped: bool = False
+    context: Context, match: Callable[[Term], Found | None], helped: bool = False, named: Named | None = None
 ) -> Iterator[Formula[Found]]:
     """The largest expressions that ``match`` knows, in functions with enough time in total. Where the user
     wrote the backward pass, too, a call would have to take the place of both: there are none.
 
     ``helped``: a formula may go on in functions of the same file that only it calls, and is then none of
-    theirs."""
+    theirs. ``named``: gives the names in a function that stand for numbers."""
     beside = tuple(context.sources())
     hot = _hot_functions(context)
-    found = [one for place in hot for one in _formulas(context, match, *place, helped, beside)]
+    found = [one for place in hot for one in _formulas(context, match, *place, helped, beside, named)]
     within = {helper for one in found for helper in one.helpers}
     yield from (one for one in found if one.flow.function not in within)
 
@@ -71,9 +72,10 @@ def _formulas(
     function: cst.FunctionDef,
     helped: bool,
     beside: tuple[Source, ...],
+    named: Named | None,
 ) -> Iterator[Formula[Found]]:
     source = context.source(file)
-    flow = follow(source, function, helped, beside)
+    flow = follow(source, function, helped, beside, named(source, function) if named is not None else ())
     consumed: set[Step] = set()
     for step in reversed(flow.steps):
         if step in consumed:
