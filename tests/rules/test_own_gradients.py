@@ -15,6 +15,7 @@ from warpline.rules.hand_written_activation import HandWrittenActivation
 from warpline.rules.hand_written_attention import HandWrittenAttention
 from warpline.rules.hand_written_loss import HandWrittenLoss
 from warpline.rules.needless_checkpointing import NeedlessCheckpointing
+from warpline.text.edits import apply
 from warpline.wire.dataflow import Dataflow
 
 torch = pytest.importorskip("torch")
@@ -112,11 +113,54 @@ def recorded(text: str) -> Dataflow:
 
 def test_a_function_is_replaced_where_it_is_applied() -> None:
     (found,) = drafts(OWN, HandWrittenActivation())
-    text = read_example(OWN).text.splitlines()
-    assert "Gate.apply" in text[found.line - 1]
+    text = read_example(OWN).text
+    assert "Gate.apply" in text.splitlines()[found.line - 1]
     assert "Mish" in found.message
-    assert "`Gate` has a backward pass of its own" in found.message
     assert found.cost_ms == 39
+    assert gradient(apply(text, found.fixes[0].edits)) == pytest.approx(gradient(text), abs=1e-5)
+
+
+def gradient(text: str) -> list[float]:
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    x = torch.linspace(-5, 5, 12, requires_grad=True)
+    (found,) = torch.autograd.grad(scope["gate"](x).square().sum(), x)
+    return found.tolist()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(x,) = ctx.saved_tensors", "x = ctx.saved_tensors[0]"),
+        ("gradient * (t + x * s * (1 - t * t))", "t * gradient + gradient * x * s * (1 - t ** 2)"),
+        (
+            "def gate(x):\n    return Gate.apply(x)",
+            "softened = Gate.apply\n\ndef gate(x):\n    return softened(x)",
+        ),
+    ],
+)
+def test_functions_that_give_back_the_derivative_have_an_edit(old: str, new: str) -> None:
+    (found,) = drafts(OWN.replace(old, new), HandWrittenActivation())
+    text = read_example(OWN.replace(old, new)).text
+    edited = apply(text, found.fixes[0].edits)
+    assert "F.mish(x)" in edited or "functional.mish(x)" in edited
+    assert gradient(edited) == pytest.approx(gradient(text), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("gradient * (t + x * s * (1 - t * t))", "gradient * (t + x * s * (1 - t * t)).clamp(min=0)"),
+        ("gradient * (t + x * s * (1 - t * t))", "gradient"),
+        ("gradient * (t + x * s * (1 - t * t))", "gradient + (t + x * s * (1 - t * t))"),
+        ("gradient * (t + x * s * (1 - t * t))", "gradient.sign() * (t + x * s * (1 - t * t))"),
+        ("ctx.save_for_backward(x)", "ctx.save_for_backward(x.relu())"),
+        ("    @staticmethod\n    def forward", "    @staticmethod\n    @torch.no_grad()\n    def forward"),
+    ],
+)
+def test_other_gradients_go_with_the_function(old: str, new: str) -> None:
+    (found,) = drafts(OWN.replace(old, new), HandWrittenActivation())
+    assert "`Gate` has a backward pass of its own" in found.message
     assert not found.fixes
 
 

@@ -6,7 +6,8 @@ Finds GELU (both forms), SiLU, Mish, hard swish, ELU, leaky ReLU, softplus, sigm
 its logarithm written with elementary functions, when their lines take a measurable part of the step. The fix
 calls the fused function. If the operators of a step were recorded, a function is recognized by its values,
 however it is written. If it cannot be edited, the finding says why. In a `torch.autograd.Function` it is
-found with the backward pass, where the function is applied.
+found with the backward pass, where the function is applied. That is edited if the backward pass gives back
+the derivative of the fused function.
 
 ## Why is this slow
 
@@ -138,6 +139,7 @@ from functools import partial
 
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule
+from warpline.rulekit.applied import call_where_applied
 from warpline.rulekit.formulas.activation import Activation, activation
 from warpline.rulekit.formulas.attention import Attention, attention
 from warpline.rulekit.formulas.loss import Loss, loss
@@ -165,8 +167,10 @@ class HandWrittenActivation(Rule):
             fix = partial(_fix, found, formula.rewrite)
             yield written_out(context, formula, formula.place, what, change, [fix])
         for one in without_formulas(recorded, [one for one, _ in told]):
-            what = (_METRIC, one.match.kind, _REST + by_hand(one))
-            yield written_out(context, one, one.place, what, one.replaced(one.match.name))
+            applied = bool(one.applied and one.match.call)
+            what = (_METRIC, one.match.kind, _REST + ("" if applied else by_hand(one)))
+            fixes = [partial(call_where_applied, context, one)] if applied else []
+            yield written_out(context, one, one.place, what, one.replaced(one.match.name), fixes)
 
 
 def _whole(term: Term) -> Attention | Loss | Activation | None:

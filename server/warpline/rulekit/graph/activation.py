@@ -16,6 +16,8 @@ SAMPLES: Numbers = (-6.1, -3.3, -2.2, -1.1, -0.4, 0.3, 0.9, 1.7, 2.6, 3.4, 6.3)
 #: Constants as people type them (0.7979 for the root of 2 / pi) are off by less, and the two forms of GELU
 #: are further apart at one of the samples. The nearest function is taken.
 TOLERANCE = 4e-4
+#: Of a numerical derivative: its error is far below the tolerance.
+_STEP = 1e-4
 #: A slope nearer to one is not an activation but a factor with a small number in it.
 _MOST_SLOPE = 0.9
 
@@ -107,6 +109,18 @@ def named(numbers: Numbers) -> tuple[str, str, float] | None:
     if scale > 0 and _error(numbers, lambda x: x if x > 0 else scale * math.expm1(x)) <= TOLERANCE:
         return "ELU", "F.elu", scale
     return None
+
+
+def slopes(call: str) -> Numbers | None:
+    """The derivative of what ``call`` computes at the samples; None of a function with a parameter."""
+    each = next((each for _, known, each in _FIXED if known == call), None)
+    return tuple((each(x + _STEP) - each(x - _STEP)) / (2 * _STEP) for x in SAMPLES) if each else None
+
+
+def are_near(numbers: Numbers, wanted: Numbers) -> bool:
+    """Whether two functions have the same numbers at the samples."""
+    pairs = zip(numbers, wanted, SAMPLES, strict=True)
+    return all(abs(one - other) <= TOLERANCE * max(1.0, abs(x)) for one, other, x in pairs)
 
 
 def _error(numbers: Numbers, wanted: Callable[[float], float]) -> float:
