@@ -163,7 +163,7 @@ STEPPED = Part(
 LAYER = tuple(
     Tensor(shape, "float32") for shape in ((3, 5, 2, 6), (32, 6), (32, 8), (32,), (32,), (3, 2, 8), (3, 2, 8))
 )
-QUESTIONS = (
+ANYWHERE = (
     *(
         Question(kind, SMALL, backward=True)
         for kind in sorted(
@@ -246,9 +246,6 @@ QUESTIONS = (
         (msgspec.json.encode(GATED).decode(), "3", "0"),
         backward=True,
     ),
-    Question("loop", TURNS, (msgspec.json.encode(ATTENDED).decode(), "3", "0,1"), backward=True),
-    Question("loop", LAYER, (msgspec.json.encode(STEPPED).decode(), "3", "0,5,6"), backward=True),
-    Question("loop", TURNS, (msgspec.json.encode(HIDDEN).decode(), "3", "0,1")),
     Question(
         "lists",
         (*[Tensor((size, 4), "float32") for size in (2, 3) * 2], Tensor((), "float32")),
@@ -268,9 +265,15 @@ QUESTIONS = (
     Question("windows", (Tensor((9, 6, 3)),), ("numpy", "0", "float64")),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),
-    Question("gelu", (Tensor((4,), "no such type"),)),
-    Question("no such kind", SMALL),
 )
+#: Loops of operators that only a CPU has.
+OF_A_CPU = (
+    Question("loop", TURNS, (msgspec.json.encode(ATTENDED).decode(), "3", "0,1"), backward=True),
+    Question("loop", LAYER, (msgspec.json.encode(STEPPED).decode(), "3", "0,5,6"), backward=True),
+    Question("loop", TURNS, (msgspec.json.encode(HIDDEN).decode(), "3", "0,1")),
+)
+REFUSED = (Question("gelu", (Tensor((4,), "no such type"),)), Question("no such kind", SMALL))
+QUESTIONS = (*ANYWHERE, *OF_A_CPU, *REFUSED)
 
 
 @pytest.fixture(scope="module")

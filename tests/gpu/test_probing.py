@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.capture.test_probing import COMPILES, QUESTIONS, attending
+from tests.capture.test_probing import ANYWHERE, COMPILES, attending
 from warpline.capture import probing
 from warpline.wire.probing import Answer, Question, Tensor
 from warpline.wire.run import Request
@@ -21,7 +21,7 @@ GRAPHED = replace(COMPILES, options=(*COMPILES.options, "reduce-overhead"))
 @pytest.fixture(scope="module")
 def tried() -> dict[Question, Answer]:
     asked = (
-        *QUESTIONS[:-2],
+        *ANYWHERE,
         Question("product", LARGE, ("bf16",)),
         Question("product", LARGE, ("tf32",)),
         Question("gelu", WIDE, backward=True),
