@@ -24,6 +24,7 @@ def crossed(
     behind: str = BEHIND,
     freed: float = 295.0,
     resumed: str = RESUMED,
+    begins: int = 12,
     line: int = 12,
     within: str = "",
 ) -> tuple[Crossing, ...]:
@@ -40,7 +41,7 @@ def crossed(
     if within:  # the function that has the break goes on first, and computes nothing more
         run.line(110, line, within)
     run.op("Torch-Compiled Region: 1/0", 150, 100)
-    run.line(155, 12, resumed)
+    run.line(155, begins, resumed)
     run.memory(160, 16 * MIB, 0x3000, 112 * MIB)
     run.kernel(220, 100, launched=170, name=behind)
     run.memory(freed, -64 * MIB, 0x1000, 48 * MIB)
@@ -66,7 +67,7 @@ def test_what_is_freed_with_the_code_after_a_break_has_crossed_it(tmp_path: Path
         {"before": "gemm"},  # a product writes its result anyway
         {"behind": "gemm"},
         {"before": "triton_per_fused_softmax_0"},  # two sums may need a kernel each
-        {"resumed": "helper"},  # another compiled function
+        {"resumed": "helper", "begins": 40},  # another compiled function
         {"line": 30},  # a break elsewhere
     ],
 )
@@ -145,6 +146,17 @@ def test_a_break_in_a_function_however_deep_is_where_its_callers_are_cut(tmp_pat
 def test_a_function_with_a_break_that_computes_has_two_pieces_of_its_own(tmp_path: Path) -> None:
     helper = Code(12, "helper", True, (after(30, True),))
     assert nested(tmp_path, [30], one_deep(helper)) == {(30,): 3 * 64}
+
+
+def test_a_break_in_a_loop_leaves_its_function_uncompiled(tmp_path: Path) -> None:
+    loop = Code(30, "helper", skipped=True)  # no code goes on after line 30
+    assert nested(tmp_path / "one", [30], one_deep(loop)) == {(30,): 64}
+    assert nested(tmp_path / "two", [30], one_deep(Code(12, "helper", inner=(loop, after(20))))) == {
+        (30,): 64
+    }
+    assert nested(tmp_path / "none", [20], one_deep(loop)) == {}
+    went_on = Code(10, "Net.forward", True, (LOGS, after(12, True))), one_deep(loop, line=20)
+    assert nested(tmp_path / "on", [30], *went_on) == {(30,): 64}, "where it does, that alone tells it"
 
 
 def test_all_compiled_functions_that_call_it_count_and_other_calls_do_not(tmp_path: Path) -> None:

@@ -151,17 +151,26 @@ def _frames(trace: Trace) -> _Frames:
 
 def _resumed(trace: Trace) -> tuple[dict[int, Place], set[int]]:
     """The break (file and line) after which Dynamo's code goes on, by the location of its line record; and
-    the locations of code that goes on after a call of another function, which may have a break."""
+    the locations of code that goes on after a call of another function, which may have a break.
+
+    A function whose break is within a loop does not go on: Dynamo leaves all of it as it is, and the record
+    of the line itself tells the break."""
     breaks = {event.place for event in trace.facts.compile_events if event.kind == "graph_break"}
-    found, callers = {}, set()
+    found: dict[int, Place] = {}
+    left: dict[int, Place] = {}
+    callers = set()
     where = trace.locations
-    for number, (file, _, function) in enumerate(where.locations if breaks else ()):
-        resumed = _RESUMED.search(where.functions[function]) if function >= 0 else None
-        if resumed is not None and (where.files[file], int(resumed[1])) in breaks:
-            found[number] = where.files[file], int(resumed[1])
+    for number, (file, line, function) in enumerate(where.locations if breaks else ()):
+        if function < 0:
+            continue
+        resumed = _RESUMED.search(where.functions[function])
+        place = where.files[file], int(resumed[1]) if resumed is not None else line
+        if place in breaks:
+            (found if resumed is not None else left)[number] = place
         elif resumed is not None:
             callers.add(number)
-    return found, callers
+    gone_on = set(found.values())
+    return found | {number: place for number, place in left.items() if place not in gone_on}, callers
 
 
 def _launches(trace: Trace) -> _Launches:
