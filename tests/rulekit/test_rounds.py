@@ -128,6 +128,7 @@ def heads(head: str, body: str) -> list[int]:
         ("for i in range(len(x)):", "self.out[i] = torch.sort(self.x[i])"),
         ("for i in range(len(x)):", "out[i].add_(torch.sort(x[i]))"),
         ("for i in range(len(x)):", "out[i : i + 4] += torch.sort(x[i])"),
+        ("for i in range(len(x)):", "y = x[i]; h = torch.sort(y); y = h * 2"),
         ("while i < len(x):", "out.append(torch.sort(x[i]))"),
         ("while i < len(x) and open_:", "out[:, i] = torch.sort(x[:, i])"),
     ],
@@ -144,6 +145,7 @@ def test_a_loop_that_stores_by_its_number_is_no_recurrence(head: str, body: str)
         ("for i in range(len(x)):", "x[i].addmm_(x[i + 1] - x[i], w[i])"),
         ("for i in range(1, len(x)):", "x[i] += torch.sort(x[i - 1])"),
         ("for i in range(len(x)):", "self.h = cell(x[i], self.h)"),
+        ("for i in range(len(x)):", "h = cell(y, x[i]); y = drop(h)"),
         ("while i < len(x):", "h = cell(x[i], h)"),
         ("while i < len(x):", "loss(x[i]).backward()"),
     ],
@@ -300,3 +302,23 @@ def test_a_comprehension_that_ends_before_the_pieces_do(wanted: int) -> None:
     facts = replace(example.profile.facts, dataflow=flow)
     (one,) = rounds(Context(replace(example.profile, facts=facts), texts(example)))
     assert one.count == wanted
+
+
+LAYERS = """\
+def heads(x, layers):
+    for layer in range(4):  #> cost calls=5
+        for i in range({each}):  #> cost calls={heads}
+            x[:, i] = x[:, i].relu()
+            #^ cost step_ms=9 calls={turns}
+            #^ op aten::select count={turns} cpu_ms=4; op aten::relu count={turns} cpu_ms=4
+    return x
+"""
+
+
+@pytest.mark.parametrize(("each", "found"), [(1, []), (4, [4.0]), (16, [16.0])])
+def test_rounds_are_told_for_each_time_that_a_loop_begins(each: int, found: list[float]) -> None:
+    """Two layers call it twice as often as the outer loop does."""
+    example = read_example(LAYERS.format(each=each, heads=8 * (each + 1), turns=8 * each))
+    some = [*rounds(Context(example.profile, texts(example)))]
+    assert [one.each for one in some] == found
+    assert all(one.count == 8 * each for one in some)

@@ -223,37 +223,48 @@ class Cells:
     count: float
 
 
-def cells(context: Context) -> Iterator[Cells]:
-    """Loops in which a cell's input needs no earlier state, and nothing else changes its state."""
+def cell_lines(context: Context) -> Iterator[tuple[LineCost, str, float]]:
+    """Lines that call a cell often, with its layer and the number of calls."""
     for cost in context.profile.lines:
         calls = [op for op in cost.ops if op.name in LAYERS and op.phase == "forward"]
         count = sum(op.count for op in calls)
-        if count < LEAST_ROUNDS or len({op.name for op in calls}) != 1:
-            continue
+        if count >= LEAST_ROUNDS and len({op.name for op in calls}) == 1:
+            yield cost, LAYERS[calls[0].name], count
+
+
+def cells(context: Context) -> Iterator[Cells]:
+    """Loops in which a cell's input needs no earlier state, and nothing else changes its state."""
+    for cost, layer, count in cell_lines(context):
         source = context.source(cost.file)
         statement, loop = source.statement_at(cost.line), next(iter(source.loops_at(cost.line)), None)
         if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(loop, cst.For):
             continue
         if _fed_from_outside(loop, statement):
-            yield Cells(source, loop, cost, LAYERS[calls[0].name], count)
+            yield Cells(source, loop, cost, layer, count)
 
 
 def _fed_from_outside(loop: cst.For, statement: cst.SimpleStatementLine) -> bool:
     """Whether ``statement`` assigns the cell's state, no other one does, and the first argument of its call
     is made of nothing that a round computes from the state."""
     assign = alone(statement)
-    if not isinstance(assign, cst.Assign) or not isinstance(assign.value, cst.Call):
+    if not isinstance(assign, cst.Assign) or not isinstance(assign.value, cst.Call) or not assign.value.args:
         return False
-    state = {name for target in assign.targets for name in _used(target.target)}
+    made = made_of(loop, assign)
+    return made is not None and not _used(assign.value.args[0].value) & made
+
+
+def made_of(loop: cst.For, assign: cst.Assign) -> set[str] | None:
+    """Names that a round gives what ``assign`` assigns, or what it makes of that. None where another
+    statement assigns the same names."""
+    made = {name for target in assign.targets for name in _used(target.target)}
     others = [(one, node) for node in descend(loop.body, cst.Assign, cst.AugAssign, cst.For)
               if node is not assign for one in _targets(node)]  # fmt: skip
-    if not assign.value.args or any(state & _used(target) for target, _ in others):
-        return False
-    made = set(state)
+    if any(made & _used(target) for target, _ in others):
+        return None
     for _ in others:  # what follows from what: as often as there are assignments is enough
         for target, node in others:
             made |= _used(target) if _used(getattr(node, "value", node)) & made else set()
-    return not _used(assign.value.args[0].value) & made
+    return made
 
 
 def _targets(node: cst.Assign | cst.AugAssign | cst.For) -> list[cst.CSTNode]:

@@ -25,6 +25,8 @@ Often = dict[tuple[str, int], dict[str, int]]  # by line: calls of each operator
 
 #: Loops with fewer rounds are not reported.
 LEAST_ROUNDS = 8
+#: What has fewer rounds each time that it begins, as over the only layer of a cell, is no loop.
+_SEVERAL = 2
 #: Operators that take a piece out of a tensor; those of the second line give all pieces at once.
 _PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::index_select"}
 _ONE = {"aten::select", "aten::unbind"}
@@ -46,7 +48,8 @@ EFFECTS = (
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """``count`` rounds a step, seen by their operators; ``costs``: the lines of the loop."""
+    """``count`` rounds a step, seen by their operators, in a loop that begins ``begun`` times; ``costs``: its
+    lines."""
 
     source: Source
     loop: Loop
@@ -54,6 +57,12 @@ class Rounds:
     count: float
     whole: bool = False  # each round works on the whole of the same tensors, and not on a piece
     uneven: bool = False  # pieces were cut to given sizes
+    begun: float = 1.0
+
+    @property
+    def each(self) -> float:
+        """Rounds each time that it begins: so many are one at most."""
+        return max(1.0, self.count / self.begun)
 
 
 def rounds(context: Context) -> Iterator[Rounds]:
@@ -95,7 +104,16 @@ def rounds(context: Context) -> Iterator[Rounds]:
         if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
             count = min(count, turned) if turned >= LEAST_ROUNDS else count
             uneven = any(_UNEVEN in _often(one, recorded) for one in costs)
-            yield Rounds(source, loop, costs, count, whole, uneven)
+            found = Rounds(source, loop, costs, count, whole, uneven, begun(context, source, loop, turned))
+            if found.each >= _SEVERAL:
+                yield found
+
+
+def begun(context: Context, source: Source, loop: Loop, turned: float) -> float:
+    """How often a step begins a loop with ``turned`` rounds: its head runs once more each time. Once where
+    that is not known, as of a loop that breaks off."""
+    head = context.cost(source.path, source.line(loop)) if isinstance(loop, Statement) else None
+    return max(1.0, head.calls - turned) if head is not None and turned else 1.0
 
 
 def _turned(source: Source, loop: Loop, costs: list[LineCost]) -> float:
@@ -334,6 +352,23 @@ def _recurrent(loop: Loop) -> bool:
             changed = [node.func.value]
         targets = {name for one in changed for name in names_in(_changed(one))} - own
         if targets & {name for call in calls for arg in call.args for name in names_in(arg)}:
+            return True
+    return _handed_back(loop, own)
+
+
+def _handed_back(loop: Loop, own: set[str]) -> bool:
+    """Whether a round makes something of what a call gave that the next round hands to this call
+    (``h = cell(x, hs[i])``, then ``x = drop(h)``)."""
+    assigns = [*descend(_body(loop), cst.Assign)]
+    targets = [{name for target in one.targets for name in names_in(_changed(target.target))} - own
+               for one in assigns]  # fmt: skip
+    for at, one in enumerate(assigns):
+        calls = descend(one.value, cst.Call)
+        given = {name for call in calls for arg in call.args for name in names_in(arg)}
+        made = set(targets[at])
+        for later, gets in zip(assigns[at + 1 :], targets[at + 1 :], strict=True):
+            made |= gets if names_in(later.value) & made else set()
+        if made & given.difference(*targets[:at]):
             return True
     return False
 

@@ -107,7 +107,7 @@ def how_tried(
     stored = _stored(context, source, window.piece.value) if one.arrays and "cast" in words else set()
     words += [FROM + stored.pop()] if len(stored) == 1 else []
     words += [] if one.device else ["host"]
-    sizes = ",".join(map(str, (round(found.count), *shape)))
+    sizes = ",".join(map(str, (round(found.each), *shape)))
     return ("numpy" if one.arrays else "torch", str(dim), graph.dtype(made), *words, sizes)
 
 

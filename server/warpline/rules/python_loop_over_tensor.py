@@ -5,10 +5,11 @@
 Finds costly loops and comprehensions that iterate over a tensor, or index it, and launch many small
 operations; also loops that do the same to the same tensors with another number in each iteration
 (`labels == k` for each `k`), without layers and without needing the previous result; and loops that call a
-recurrent cell (`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell`) for each time of a sequence. What functions of
-yours, and modules without a state of their own, do in a round is part of the loop. If each iteration does
-the same to its own slice and the results are stacked, the fix calls the work of an iteration by `torch.vmap`,
-which does it for all slices at once. A batch of windows (`data[i:i + n]` for random `i`) becomes one look-up
+recurrent cell (`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell`) for each time of a sequence, also in functions of
+yours, where the recorded step shows that its input needs nothing that it gave. What functions of yours, and
+modules without a state of their own, do in a round is part of the loop. If each iteration does the same to
+its own slice and the results are stacked, the fix calls the work of an iteration by `torch.vmap`, which does
+it for all slices at once. A batch of windows (`data[i:i + n]` for random `i`) becomes one look-up
 in a view of all windows, for tensors and NumPy's arrays. An iteration that only reads its number (`int(i)`,
 `i.item()`) gets it from `tolist()`. Means and sums of the rows of each group (`x[owner == i].mean(0)`) become
 one `index_add_`. The largest or smallest number of what a mask chooses in each row (`x[i][mask[i]].max()`)
@@ -373,9 +374,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from warpline.model.change import Change, Replace, Scale, Together
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
-from warpline.rulekit.cells_at_once import Cells, cells, layer_at_once
+from warpline.rulekit.cells_at_once import BY_HAND, Cells, cells, layer_at_once
+from warpline.rulekit.cells_called import Called, called_cells
 from warpline.rulekit.grouped import added_at_once, groups
 from warpline.rulekit.masked_rows import filled_at_once, masked_rows
 from warpline.rulekit.numbers_of_rounds import numbers_at_once
@@ -398,15 +401,12 @@ class PythonLoopOverTensor(Rule):
             costs = found.costs
             spent = sum(cost.step_ms for cost in costs)
             calls = sum(op.count for cost in costs for op in cost.ops if op.outer)
-            small_ns = 0.0 if context.on_gpu else context.profile.facts.small_op_ns or 0.0
-            pieces = {cost.place: piecework_ms(cost, small_ns) for cost in costs}
+            pieces = _pieces(context, costs)
             device = sum(cost.device_ms for cost in costs) - sum(pieces.values())
-            launches = sum(cost.launches for cost in costs)
             # Rounds that keep the device busy are not what the loop costs, unless it is with taking pieces.
             if not context.matters(spent) or (context.on_gpu and device > spent / 2):
                 continue
-            # A kernel this short takes as long for one piece as for many.
-            short = context.on_gpu and launches > 0 and device / launches < SHORT_MS
+            short = _is_short(context, costs, device)
             change, fix, proven = _way(context, found, short, pieces)
             yield context.draft(
                 found.source.place(found.loop),
@@ -419,13 +419,51 @@ class PythonLoopOverTensor(Rule):
                 },
                 cause=max(costs, key=lambda cost: cost.step_ms).place,
                 cost_ms=spent,
-                saving_ms=spent * (1 - 1 / found.count),
+                saving_ms=spent * (1 - 1 / found.each),
                 change=change,
                 fixes=[fix],
                 proven=proven,
             )
         for cell in cells(context):
             yield _one_layer(context, cell)
+        for called in called_cells(context):
+            yield _called_layer(context, called)
+
+
+def _pieces(context: Context, costs: list[LineCost]) -> dict[tuple[str, int], float]:
+    """The ms of taking pieces, by line."""
+    small_ns = 0.0 if context.on_gpu else context.profile.facts.small_op_ns or 0.0
+    return {cost.place: piecework_ms(cost, small_ns) for cost in costs}
+
+
+def _is_short(context: Context, costs: list[LineCost], device_ms: float) -> bool:
+    """Whether a kernel is so short that it takes as long for one piece as for many."""
+    launches = sum(cost.launches for cost in costs)
+    return context.on_gpu and launches > 0 and device_ms / launches < SHORT_MS
+
+
+def _called_layer(context: Context, found: Called) -> Draft:
+    """A loop that calls a function with a cell for each time: the layer, where it was tried, and one round
+    for the work around it."""
+    cell, free = found.cells, found.free
+    spent = cell.cost.step_ms + sum(cost.step_ms for cost in free)
+    around = Rounds(cell.source, cell.loop, free, cell.count, begun=found.begun)
+    pieces, places = _pieces(context, free), (cell.cost.place,)
+    device = sum(cost.device_ms for cost in free) - sum(pieces.values())
+    layer = Replace("recurrent", places, Scale(places), (cell.layer, str(round(around.each))))
+    return context.draft(
+        cell.source.place(cell.loop),
+        "A Python loop calls a cell, and what is around it, for each of {rounds} times, which takes {spent} "
+        f"({{share}}). `nn.{cell.layer}` works on the whole sequence, and so can what needs no later state.",
+        {
+            "rounds": count("rounds", round(cell.count), "per step"),
+            **context.spent("loop over a tensor", spent),
+        },
+        cause=cell.cost.place,
+        cost_ms=spent,
+        change=Together((layer, _one_round(around, _is_short(context, free, device), pieces))),
+        fixes=[BY_HAND.format(cell.layer)],
+    )
 
 
 def _one_layer(context: Context, found: Cells) -> Draft:
@@ -463,7 +501,7 @@ def _way(
         return _one_round(found, short, pieces), partial(added_at_once, context, found, each), False
     places, cut = tuple(cost.place for cost in found.costs), windows(found.source, found.loop)
     how = how_tried(context, found, cut) if cut else None
-    by, options = ("windows", how) if how is not None else ("loop", (str(round(found.count)),))
+    by, options = ("windows", how) if how is not None else ("loop", (str(round(found.each)),))
     change = Replace(by, places, _one_round(found, short, pieces), options)
     if cut:
         return change, partial(windows_at_once, context, found, cut), False
@@ -477,7 +515,7 @@ def _one_round(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], floa
     """One round for all pieces, where that was not tried: one round's time on the host, and on a device that
     is done with a piece as soon as it begins; else of taking the pieces, and on a CPU of beginning to compute
     with each (``pieces``)."""
-    gone = 1 - 1 / found.count
+    gone = 1 - 1 / found.each
     return Together(
         tuple(
             Scale(
