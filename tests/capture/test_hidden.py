@@ -64,6 +64,9 @@ SPOTS = torch.rand(ROWS, COLUMNS) < 0.5
         lambda: F.scaled_dot_product_attention(QUERY, QUERY, QUERY, is_causal=True),
         lambda: F.scaled_dot_product_attention(QUERY, QUERY, QUERY, attn_mask=CAUSAL),
         lambda: SCORES.masked_fill(~CAUSAL, float("-inf")).softmax(-1),
+        lambda: ATTENTION(X, X, X, attn_mask=~CAUSAL, need_weights=False),
+        lambda: torch.zeros(COLUMNS, COLUMNS).masked_fill(~CAUSAL.T, float("-inf")),
+        lambda: torch.zeros(8, COLUMNS).masked_fill(~CAUSAL[-8:], float("-inf")),  # after others
         lambda: X * SPOTS[..., None],  # spots that are masked for training
         lambda: X * torch.rand(ROWS, COLUMNS, 1),  # a gate
         lambda: X * (torch.arange(COLUMNS) < 9).expand(ROWS, COLUMNS)[..., None],  # the same in each row

@@ -143,11 +143,18 @@ class Hidden:
             # What a loss leaves out at the beginning may be what the rest is predicted from.
             ends = [runs_at_end(rows) for rows in ((gone,) if of_loss else (gone, gone.flip(1)))]
             best = max((one for one in ends if one is not None and one.rows_differ), default=None)
-            if best is not None:
+            if best is not None and not _is_causal(gone):
                 rows, columns = gone.shape
                 found.append(Padding(value, site, rows, columns, best.padded, best.shared, mask=True))
         self._kept.clear()
         return tuple(found)
+
+
+def _is_causal(gone: Any) -> bool:
+    """Whether each row hides one column less than the row before, or one more: its rows are the positions of
+    queries then, as in a causal mask that attention makes numbers of, and no rows of a batch."""
+    steps = gone.long().sum(1).diff()
+    return len(steps) >= SHORTEST - 1 and bool((steps == steps[0]).all()) and abs(int(steps[0])) == 1
 
 
 def _weighing(first: Any, second: Any) -> Optional[int]:
