@@ -250,3 +250,74 @@ def test_on_a_cpu_one_piece_cannot_be_fused(other: dict[str, Any]) -> None:
     assert not on_cpu(**other)
     (draft,) = on_cpu(**other, own=2)
     assert "the line takes 2.00 ms" in draft.message
+
+
+def edited(statement: str, reason: str = "-") -> str:
+    """The script with ``statement`` (its first line has the break) as the finding's edit leaves it."""
+    first, _, rest = statement.partition("\n")
+    said = f'{first}  #> cost idle_ms=4; event graph_break reason="{reason}"\n{rest}'.rstrip()
+    example = read_example(NAMED.replace("STATEMENT", said))
+    (draft,) = GraphBreak().find(Context(example.profile, texts(example)))
+    return apply(example.text, draft.fixes[0].edits) if draft.fixes else ""
+
+
+NAMED = """\
+#> steps step_ms=10
+import logging
+import sys
+import torch
+
+audit = logging.getLogger("audit")
+board = Board()
+
+@torch.compile
+def advance(state, dt):
+    flux = state.exp() * dt  #> cost device_ms=4
+    STATEMENT
+    return state - flux.sqrt()  #> cost device_ms=5
+"""
+GUARD = "    if not torch.compiler.is_compiling():\n        "
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'audit.info("%s", flux.shape)',
+        'LOGGER.log(10, "%s", flux.shape)',
+        'logging.getLogger("x").error("%s", flux.shape)',
+        'sys.stderr.write("leapt")',
+        'print("mean", flux.mean().item())',
+        "if audit.isEnabledFor(10):\n        audit.debug(flux)",
+        "if torch.isnan(flux).any(): print(flux)",
+    ],
+)
+def test_what_only_prints_or_logs_is_excluded(statement: str) -> None:
+    assert GUARD + statement.split("\n", maxsplit=1)[0].rstrip() in edited(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'board.info("mean", flux)',
+        "log = board.error(flux)",
+        "print(flux); flux.neg_()",
+        "if audit.isEnabledFor(10):\n        audit.debug(flux)\n        flux = flux.abs()",
+        "if audit.isEnabledFor(10):\n        audit.debug(flux)\n    else:\n        flux = -flux",
+        "if (flux := flux.abs()).any():\n        print(flux)",
+        "if board.ready(flux):\n        print(flux)",
+    ],
+)
+def test_what_does_more_is_left_to_the_user(statement: str) -> None:
+    assert not edited(statement)
+
+
+def test_all_lines_that_log_of_a_function_that_was_given_up_are_excluded() -> None:
+    script = WITHIN.replace(
+        "    log.info(",
+        "    for one in tensors:\n        log.info(one.dtype)\n    log.info(",
+    ).replace('#^ cost cpu_ms=0.02; event graph_break reason="Logger not supported"', "#^ cost cpu_ms=0.02")
+    script = script.replace("(one.dtype)", '(one.dtype)  #> event graph_break reason="-"; cost idle_ms=3')
+    example = read_example(script.format(idle=0))
+    (draft,) = GraphBreak().find(Context(example.profile, texts(example)))
+    changed = apply(example.text, draft.fixes[0].edits)
+    assert changed.count("if not torch.compiler.is_compiling():") == 2

@@ -43,6 +43,10 @@ def forward(x, w):
     return h.relu()
 ```
 
+To keep what it prints, let Dynamo print it after the graph:
+`torch._dynamo.config.reorderable_logging_functions.add(print)`. A logger's call is a break even where its
+level is off.
+
 ## Example
 
 A break in a loop:
@@ -131,9 +135,10 @@ print("epoch", epoch)  #> cost step_ms=3 cpu_ms=3
 
 ## Fix safety
 
-Unsafe: the compiled code no longer prints or logs it. An attribute that `.item()` gives a number stays a
-tensor of one number where all that reads it shows it with a format, or compares it in an `if`: what is
-computed of it there is then rounded as tensors are. Not with CUDA graphs: the next step overwrites it.
+Unsafe: the compiled code no longer prints or logs it, nor calls what computes its arguments. An attribute
+that `.item()` gives a number stays a tensor of one number where all that reads it shows it with a format, or
+compares it in an `if`: what is computed of it there is then rounded as tensors are. Not with CUDA graphs: the
+next step overwrites it.
 
 ## References
 
@@ -146,12 +151,10 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-import libcst as cst
-
 from warpline.model.change import CompiledCalls, Fuse, RemoveLaunches, Scale, Together
 from warpline.model.profile import Crossing, LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, size
+from warpline.rulekit import Context, Draft, Rule, count, size
 from warpline.rulekit.compiled_reach import (
     calls_from_compiled,
     calls_of,
@@ -162,10 +165,10 @@ from warpline.rulekit.compiled_reach import (
 from warpline.rulekit.compiling import compiled_lines
 from warpline.rulekit.fusible import chains, passes_ms
 from warpline.rulekit.kernels import COMPILED
+from warpline.rulekit.left_out import left_out, said_at
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.number_kept import number_kept
 from warpline.rulekit.terms import function_at
-from warpline.syntax.source import Statement
 from warpline.wire.run import CompileEvent
 
 #: How torch's messages begin, before the reason: from 2.13 on, and where a whole function is not compiled.
@@ -233,6 +236,7 @@ def _skipped(context: Context, event: CompileEvent) -> Draft | None:
     if not kernels or not context.matters(spent):
         return None
     places = tuple(cost.place for run in runs for cost in run.costs)
+    kept = "Tensor.item()" in event.reason and said_at(source, event.line) is None
     return context.draft(
         event.place,
         f"Graph break of torch.compile{_reason(event)}, after which it cannot go on: none of "
@@ -253,7 +257,7 @@ def _skipped(context: Context, event: CompileEvent) -> Draft | None:
                 CompiledCalls(places, calls_of(context, source, function)),
             )
         ),
-        fixes=[_KEPT if "Tensor.item()" in event.reason else partial(_fix, context, (event.place,))],
+        fixes=[_KEPT if kept else partial(_fix, context, (event.place,))],
     )
 
 
@@ -386,39 +390,7 @@ def _reason(event: CompileEvent) -> str:
 
 def _fix(context: Context, places: tuple[tuple[str, int], ...]) -> Fix:
     """The edit of all breaks between the same code."""
-    if len(places) == 1 and context.source(places[0][0]).calls(places[0][1], "item"):
+    source, line = context.source(places[0][0]), places[0][1]
+    if len(places) == 1 and source.calls(line, "item") and said_at(source, line) is None:
         return number_kept(context, places[0], _BY_HAND)
-    if len({file for file, _ in places}) > 1:
-        raise Refused("another file has a break there, too: both have to go")
-    source = context.source(places[-1][0])
-    statements = [_said(source, line) for _, line in places]
-    edits = Edits(source)
-    name = edits.add_import("torch.compiler.is_compiling", "import torch")
-    for statement in statements:
-        edits.wrap([statement], f"if not {name}():")
-    return edits.fix("Exclude it from the compiled code", "unsafe")
-
-
-def _said(source: Source, line: int) -> Statement:
-    """The statement at ``line``, which only prints or logs. Raises Refused for another one."""
-    statement = source.statement_at(line)
-    if not isinstance(statement, cst.SimpleStatementLine):
-        raise Refused(_BY_HAND)
-    small = statement.body[0]
-    call = small.value if isinstance(small, cst.Expr) else None
-    if not isinstance(call, cst.Call) or not _only_says(source, call):
-        raise Refused(_BY_HAND)
-    guard = source.enclosing(statement, cst.If)
-    if guard is not None and "is_compiling" in source.code(guard.test):
-        raise Refused("it is already excluded from the compiled code")
-    return statement
-
-
-def _only_says(source: Source, call: cst.Call) -> bool:
-    """``print(...)``, ``logger.info(...)``, ``warnings.warn(...)``."""
-    name = source.name(call.func)
-    return (
-        name in ("print", "warnings.warn")
-        or re.fullmatch(r"(.*\.)?(log|logger|logging|LOG|_log|_logger)\.(debug|info|warning|error)", name)
-        is not None
-    )
+    return left_out(context, places, _BY_HAND)
