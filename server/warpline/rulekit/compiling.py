@@ -10,6 +10,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
+from warpline.rulekit.calling import function_of, is_forward, model_born
 from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.model_calls import compiled_with, model_calls
@@ -20,6 +21,7 @@ from warpline.rulekit.model_lines import (
     made_by_calls,
     model_made,
     model_place,
+    named_at,
     several,
     trained,
 )
@@ -28,7 +30,7 @@ from warpline.rulekit.training import TrainingStep
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement
 from warpline.wire.run import Site
-from warpline.wire.sites import Compile, facts_of
+from warpline.wire.sites import Compile, Module, facts_of
 
 #: ``Module.compile()`` leaves the code of torch's own modules as it is (seen with torch 2.4 to 2.13, where
 #: ``nn.Sequential(…).compile()`` compiles nothing); this form compiles it, and keeps the model's names.
@@ -77,6 +79,10 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
     if models:
         fixes: list[Callable[[], Fix]] = [partial(compile_several, models)]
         place: tuple[str, int] | None = model_place(*models[0])
+    elif (elsewhere := _made_elsewhere(context, step)) is not None:
+        fixes, place = _where_made(*elsewhere), (elsewhere[0].path, elsewhere[1])
+        if step is not None and model_overwritten(context, step):
+            fixes = fixes[:1]
     else:
         fixes = [partial(compile_model, step)]
         if step is None or not model_overwritten(context, step):
@@ -97,17 +103,39 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
     )
 
 
-def target_made(site: Site, source: Source, calls: float) -> Target:
+def target_made(context: Context, site: Site, calls: float) -> Target:
     """The one model of a class of the script's own whose ``forward`` the steps run ``calls`` times, by where
-    it was made."""
-    fix = partial(_compile_made, site, source)
-    return Target(site.place, [fix], promised=True, graphs=False, calls=max(1.0, calls))
+    it gets its name."""
+    source, line = named_at(context, site)
+    fixes = _where_made(source, line)[:1]
+    return Target((source.path, line), fixes, promised=True, graphs=False, calls=max(1.0, calls))
 
 
-def _compile_made(site: Site, source: Source) -> Fix:
+def _made_elsewhere(context: Context, step: TrainingStep | None) -> tuple[Source, int] | None:
+    """Where the model gets its name that the step's function, perhaps a closure, is given. It has to be the
+    only one of a class of the script's own. None where the step's file makes it, or has a loop around the
+    step."""
+    name, layer = trained(step) if step is not None else (None, None)
+    if step is None or name is None or layer is not None or step.loop is not None:
+        return None
+    if model_made(step, name) is not None or context.sites("parallel"):
+        return None
+    called = {one for cost in model_calls(context, step, name) for one in cost.called if is_forward(one)}
+    born = [model_born(context, cost) for cost in context.profile.lines if function_of(cost) in called]
+    site = born[0] if born and all(one == born[0] for one in born) else None
+    alone = site is not None and (facts_of(Module, site).count or 1) == 1
+    return named_at(context, site) if site is not None and alone else None
+
+
+def _where_made(source: Source, line: int) -> list[Callable[[], Fix]]:
+    return [partial(_compile_made, source, line), partial(_compile_made, source, line, graphs=True)]
+
+
+def _compile_made(source: Source, line: int, *, graphs: bool = False) -> Fix:
     unnamed = "the model is not given a name where it is made: call its `compile()`"
-    edits = below_its_making(source, site.line, Edits(source), _OF_OTHERS, unnamed)
-    return edits.fix("Compile the model", "unsafe")
+    code = f"{{model}}.compile({_GRAPHS})" if graphs else _OF_OTHERS
+    edits = below_its_making(source, line, Edits(source), code, unnamed)
+    return edits.fix("Compile the model" + (", as CUDA graphs" if graphs else ""), "unsafe")
 
 
 def differentiates_twice(context: Context) -> bool:

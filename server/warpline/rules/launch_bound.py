@@ -4,7 +4,8 @@
 
 Finds steps with short kernels in which the device is idle while the host launches them. The fix is
 `torch.compile`, or CUDA graphs for code that is already compiled (`mode="reduce-overhead"`). In a script that
-trains nothing, the one model whose code launches most is compiled where it was made.
+trains nothing, the one model whose code launches most is compiled where it was made. So is the one that the
+function of the training step is only given.
 
 The promise is for what is compiled: the code that the step reaches through its calls of the model. Each of
 these calls costs the host time of its own, which adds up where a small model is called again and again.
@@ -381,7 +382,7 @@ class LaunchBound(Rule):
         if not every and compiled is None:
             born, inside = _only_model(context, idle)
             if born is not None and inside.total >= _MOSTLY * total:
-                aim = target_made(born, context.source(born.file), _runs(context, born))
+                aim = target_made(context, born, _runs(context, born))
                 idle, total, stopped = inside, inside.total, uncompilable(context, inside)
         elif beside and stopped is None:
             inside = Spent((cost for cost in idle if cost.place not in beside), idle.__getitem__)
