@@ -218,6 +218,12 @@ _ATTENTION = [
             att = att.masked_fill(future, float("-inf"))
             return F.softmax(att, dim=-1) @ v
         """),
+    _snippet("hand-written-attention", "causal-as-flags", _QKV, "is_causal=True", """
+        def compute(q, k, v):
+            past = torch.ones(5, 5).tril()[None, None].to(torch.bool)
+            scores = (q @ k.transpose(-2, -1)) / math.sqrt(q.size(-1))
+            return scores.masked_fill(~past, float("-inf")).softmax(-1) @ v
+        """),
     _snippet("hand-written-attention", "where", _QKV, "attn_mask=keep", """
         def compute(q, k, v):
             keep = torch.rand(5, 5, generator=torch.Generator().manual_seed(1)).fill_diagonal_(1) > 0.4

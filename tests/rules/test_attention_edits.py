@@ -92,6 +92,7 @@ def test_a_name_is_what_it_was_assigned() -> None:
         f"seen = {LOWER}; seen.logical_and_(window(n))",
         f"seen, rest = window(n); seen = {LOWER} if rest else seen",
         f"seen = {LOWER}; seen, rest = window(seen)",
+        f'seen = {LOWER}; self.register_buffer("seen", seen); seen[:, 0] = False',
     ],
 )
 def test_a_name_that_is_changed_later_is_not(lines: str) -> None:

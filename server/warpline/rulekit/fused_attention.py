@@ -238,5 +238,7 @@ def made_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
     flow = follow(source, function)
     term = flow.terms.get(mask.value)
     in_graph = any(one.in_graph for one in calls)
-    flags = holds_flags(source, flow.owner, mask.value) if in_graph else dtypes == {"bool"}
-    return term is not None and flags is not None and hides_the_future(term, flow, flags=flags)
+    if term is None:
+        return False
+    flags = holds_flags(term, flow) if in_graph else dtypes == {"bool"}
+    return flags is not None and hides_the_future(term, flow, flags=flags)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from warpline.rulekit.formulas.activation import without_maximum
+from warpline.rulekit.terms.calls import BOOLS, sizes_of
 from warpline.rulekit.terms.evaluate import descend
-from warpline.rulekit.terms.flow import Flow
+from warpline.rulekit.terms.flow import Flow, follow
 from warpline.rulekit.terms.term import Term, without_casts
 from warpline.syntax.source import Source
 
@@ -17,14 +18,10 @@ from warpline.syntax.source import Source
 _GONE = -1e4
 _LAST_TWO = (-2, -1)
 _ONE = Term("const", value=1)
-#: Methods that keep the entries of a mask.
-_SAME = ("view", "reshape", "unsqueeze", "expand", "bool", "to", "type", "float", "int", "long", "byte")
-#: Methods that keep the type of what they are called on.
-_TYPE_KEPT = ("tril", "tril_", "triu", "triu_", "view", "reshape", "unsqueeze", "expand", "cuda", "clone")
-_BOOL = ("torch.bool", "bool")
-
-#: What may change a part of what a name holds.
-_WRITES = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Element)
+#: What keeps the entries of a mask of zeros and ones.
+_SAME = ("cast", "whole", "view", "reshape", "unsqueeze", "expand")
+#: What keeps the type of a mask.
+_TYPE_KEPT = ("tril", "triu", "index", "view", "reshape", "unsqueeze", "expand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,22 +200,37 @@ def hides_the_future(mask: Term, flow: Flow, *, flags: bool) -> bool:
 
 def _triangle(term: Term, flow: Flow) -> str | None:
     """ "tril" or "triu" of a square of ones, an upper one without its diagonal; None for what is neither."""
-    term = without_casts(term)
+    term = _entries(term)
     if term.op == "index":
         ends = [part.args[1] for part in term.args[1:] if part.op == "slice"]
         rows = [end for end in ends[-2:] if end.op != "const" or end.value is not None]
         if len(rows) != 2 or rows[0] is not rows[1]:
             return None
-        term = term.args[0]
+        term = _entries(term.args[0])
     if term.op == "attr":
-        return _buffer(flow, str(term.value))
+        made = {_triangle(one, inside) for one, inside in _buffers(flow, str(term.value))}
+        return made.pop() if len(made) == 1 else None
     if term.op not in ("tril", "triu"):
         return None
-    inner = without_casts(term.args[0])
-    whole = [(one.op, one.value, one.args) for one in inner.args[:2]]  # the size of what it is laid over
-    over = whole == [("size", at, inner.args[0].args) for at in (-2, -1)]
-    square = inner.op in ("ones", "ones_like") and (len(set(inner.args[:2])) == 1 or over)
+    ones = _entries(term.args[0])
+    sizes = sizes_of(ones)[-2:]
+    whole = [(one.op, one.value, one.args) for one in sizes]  # the size of what it is laid over
+    over = len(whole) == 2 and whole == [("size", at, sizes[0].args) for at in (-2, -1)]
+    square = ones.op in ("ones", "ones_like") and (len(set(sizes)) == 1 or over)
     return str(term.op) if square and _diagonal(term) == (0 if term.op == "tril" else 1) else None
+
+
+def _entries(mask: Term) -> Term:
+    """A mask without what only gives it another type or more dimensions."""
+    while mask.op in _SAME or (mask.op == "index" and all(map(_is_whole, mask.args[1:]))):
+        mask = mask.args[0]
+    return mask
+
+
+def _is_whole(part: Term) -> bool:
+    """``None``, ``...`` or ``:`` among indices."""
+    ends = part.args if part.op == "slice" else (part,)
+    return all(end.op == "const" and end.value in (None, ...) for end in ends)
 
 
 def _diagonal(term: Term) -> object:
@@ -229,10 +241,19 @@ def _is_square(size: Term) -> bool:
     return size.op == "tuple" and len(size.args) == 2 and size.args[0] is size.args[1]
 
 
-def _buffer(flow: Flow, name: str) -> str | None:
-    """ "tril" or "triu" when that is how the module's buffer is made, wherever it is registered."""
-    made = {_ones_in(flow.source, value) for value in _registered(flow.source, flow.owner, name)}
-    return made.pop() if len(made) == 1 else None
+def _buffers(flow: Flow, name: str) -> Iterator[tuple[Term, Flow]]:
+    """What the module's buffer is made as, wherever it is registered and not changed there after that, with
+    the function that does."""
+    source = flow.source
+    for value in _registered(source, flow.owner, name):
+        function = source.enclosing(value, cst.FunctionDef)
+        if function is None:
+            continue
+        inside = replace(follow(source, function), owner=None)
+        left = inside.evaluator.env
+        names = [one for one in descend(value, cst.Name) if source.is_value(one) and one.value in left]
+        if value in inside.terms and all(inside.terms.get(one) is left[one.value] for one in names):
+            yield inside.terms[value], inside
 
 
 def _registered(source: Source, owner: cst.ClassDef | None, name: str) -> Iterator[cst.BaseExpression]:
@@ -245,102 +266,17 @@ def _registered(source: Source, owner: cst.ClassDef | None, name: str) -> Iterat
             yield call.args[1].value
 
 
-def holds_flags(source: Source, owner: cst.ClassDef | None, node: cst.BaseExpression) -> bool | None:
-    """Whether a mask is one of bools, by how the text makes it; None where it does not say.
-
-    ``owner``: the class whose buffers it may be."""
-    if isinstance(node, cst.Name):
-        made = _only_value(source, node)
-        return holds_flags(source, owner, made) if made is not None else None
-    if isinstance(node, cst.Subscript):
-        return holds_flags(source, owner, node.value)
-    if isinstance(node, cst.UnaryOperation):
-        return True if isinstance(node.operator, (cst.BitInvert, cst.Not)) else None
-    if isinstance(node, cst.Attribute):
-        values = _registered(source, owner, node.attr.value) if source.code(node.value) == "self" else ()
-        found = {holds_flags(source, None, value) for value in values}
+def holds_flags(mask: Term, flow: Flow) -> bool | None:
+    """Whether a mask is one of bools, by how the text makes it; None where it does not say."""
+    if mask.op in ("cast", "whole", "not"):
+        return mask.op == "not" or mask.value == "bool"
+    if mask.op in ("ones", "zeros", "full"):
+        named = dict(zip(reversed(mask.value), reversed(mask.args), strict=False))
+        return "dtype" in named and named["dtype"].value in BOOLS
+    if mask.op == "attr":
+        found = {holds_flags(made, inside) for made, inside in _buffers(flow, str(mask.value))}
         return found.pop() if len(found) == 1 else None
-    return _call_of_flags(source, owner, node) if isinstance(node, cst.Call) else None
-
-
-def _call_of_flags(source: Source, owner: cst.ClassDef | None, node: cst.Call) -> bool | None:
-    method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
-    if method == "bool":
-        return True
-    if (dtype := source.argument(node, "dtype")) is not None:
-        return source.name(dtype.value) in _BOOL
-    if method in ("to", "type") and any(source.name(arg.value) in _BOOL for arg in node.args):
-        return True
-    if method in ("float", "int", "long", "byte", "half", "bfloat16"):
-        return False
-    name = source.name(node.func)
-    if name in ("torch.ones", "torch.zeros", "torch.full"):  # without a dtype
-        return False
-    if name in ("torch.tril", "torch.triu"):
-        whole = source.argument(node, "input", 0)
-        return holds_flags(source, owner, whole.value) if whole is not None else None
-    if isinstance(node.func, cst.Attribute) and method in _TYPE_KEPT and name != f"torch.{method}":
-        return holds_flags(source, owner, node.func.value)
-    return None
-
-
-def _ones_in(source: Source, node: cst.BaseExpression) -> str | None:
-    """Which triangle of ones an expression makes ("tril", "triu"). None for anything else, also for a part of
-    a triangle."""
-    node = _bare(source, node)
-    if not isinstance(node, cst.Call) or not source.is_named(node.func, "tril", "triu", "tril_", "triu_"):
-        return None
-    name = source.name(node.func)
-    of_torch = name in ("torch.tril", "torch.triu")
-    inner = source.argument(node, "input", 0) if of_torch else None
-    if inner is not None:
-        whole = _bare(source, inner.value)
-    elif isinstance(node.func, cst.Attribute):
-        whole = _bare(source, node.func.value)
-    else:
-        return None
-    if not isinstance(whole, cst.Call) or not source.is_named(whole.func, "ones", "ones_like"):
-        return None
-    given = source.argument(node, "diagonal", 1 if of_torch else 0)
-    diagonal = source.literal(given.value) if given is not None else 0
-    kind = "tril" if source.is_named(node.func, "tril", "tril_") else "triu"
-    return kind if diagonal == (0 if kind == "tril" else 1) else None
-
-
-def _bare(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:
-    """``node`` without what only gives it another type or more dimensions, a local name as what it is."""
-    seen: set[str] = set()
-    while True:
-        if isinstance(node, cst.Name):
-            made = _only_value(source, node) if node.value not in seen else None
-            if made is None:
-                return node
-            seen.add(node.value)
-            node = made
-            continue
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            if node.func.attr.value not in _SAME:
-                return node
-            node = node.func.value
-        elif isinstance(node, cst.Subscript):
-            if any(source.code(part.slice).strip() not in ("None", ":", "...") for part in node.slice):
-                return node
-            node = node.value
-        else:
-            return node
-
-
-def _only_value(source: Source, name: cst.Name) -> cst.BaseExpression | None:
-    """What its function assigns to ``name``, once; None where anything else may set or change it."""
-    function = source.enclosing(name, cst.FunctionDef)
-    uses = source.uses(name.value, function) if function is not None else []
-    for above in map(source.parent, uses):
-        in_part = isinstance(above, cst.Subscript) and isinstance(source.parent(above), _WRITES)
-        in_place = isinstance(above, cst.Attribute) and above.attr.value.endswith("_")  # mask.logical_and_(…)
-        if in_part or in_place:
-            return None
-    bound = [one for one in uses if source.binds(one)]
-    return source.given(bound[0]) if len(bound) == 1 else None
+    return holds_flags(mask.args[0], flow) if mask.op in _TYPE_KEPT else None
 
 
 def is_parameter(term: Term, flow: Flow) -> bool:

@@ -201,8 +201,7 @@ def _scatter(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -
     if whole.op == "full_like" and len(whole.args) == 2:
         rest = whole.args[1]
     elif whole.op == "zeros":
-        sizes = whole.args[: len(whole.args) - len(whole.value)]
-        sizes = sizes[0].args if len(sizes) == 1 else sizes
+        sizes = sizes_of(whole)
         classes = sizes[1] if len(sizes) == 2 else None
     elif whole.op != "zeros_like":
         return None
@@ -219,6 +218,12 @@ def _fill(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> T
         return None
     like = args[0].args[0] if args[0].op in ("zeros_like", "ones_like", "full_like") else args[0]
     return terms.make("full_like", like, args[1])
+
+
+def sizes_of(filled: Term) -> Sequence[Term]:
+    """The sizes of ``zeros(2, 3)`` or ``zeros((2, 3))``; of ``zeros_like(x)`` what it is like."""
+    given = filled.args[: len(filled.args) - len(filled.value or ())]
+    return given[0].args if len(given) == 1 and given[0].op == "tuple" else given
 
 
 def column_of(term: Term) -> Term | None:
@@ -247,11 +252,18 @@ def _cast(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> T
     return terms.make("cast", args[0])
 
 
+def _whole(kind: str) -> Call:
+    """What makes flags or whole numbers, which need not be what they are made of."""
+    return lambda terms, args, keywords: terms.make("whole", args[0], value=kind) if len(args) == 1 else None
+
+
 def _to(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
     """Only a change of type, as each ``to`` of Triton's is; ``.to(device)`` stays opaque."""
     kind = args[1] if len(args) == 2 and not keywords else keywords.get("dtype") if len(args) == 1 else None
     if kind is None:
         return None
+    if kind.op == "global" and kind.value in BOOLS:
+        return terms.make("whole", args[0], value="bool")
     named = kind.op == "global" and (str(kind.value) in _FLOATS or str(kind.value).startswith(_TRITON))
     if named or (kind.op == "attr" and kind.value == "dtype"):
         return terms.make("cast", args[0])
@@ -260,6 +272,8 @@ def _to(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Ter
 
 _FLOATS = {"torch.float32", "torch.float", "torch.float16", "torch.half", "torch.bfloat16"}
 _TRITON = "triton.language."
+#: Names of the type of flags.
+BOOLS = ("torch.bool", "bool")
 
 
 def _size(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
@@ -326,7 +340,8 @@ CALLS: dict[str, Call] = {
     "transpose": _transpose, "swapaxes": _transpose, "permute": _permute,
     "matmul": _of("matmul", 2), "bmm": _of("matmul", 2), "einsum": _einsum, "baddbmm": _baddbmm,
     "masked_fill": _masked_fill, "where": _of("where", 3), "dropout": _dropout,
-    "float": _cast, "half": _cast, "bfloat16": _cast, "type_as": _cast, "to": _to,
+    "float": _cast, "half": _cast, "bfloat16": _cast, "type_as": _cast, "to": _to, "type": _to,
+    **{name: _whole(name) for name in ("bool", "int", "long", "byte")},
     "detach": _of("detach", 1),
     "contiguous": lambda terms, args, keywords: args[0],
     "size": _size,
@@ -341,11 +356,9 @@ CALLS: dict[str, Call] = {
     "fill": _fill,
 }  # fmt: skip
 
+_IN_PLACE = "add sub mul div masked_fill neg sqrt exp scatter fill tril triu"
 #: Methods that change the tensor and return it.
-IN_PLACE = {
-    f"{name}_": name
-    for name in ("add", "sub", "mul", "div", "masked_fill", "neg", "sqrt", "exp", "scatter", "fill")
-}
+IN_PLACE = {f"{name}_": name for name in _IN_PLACE.split()}
 
 
 def _plain(op: str) -> Call:
