@@ -16,7 +16,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.copies import FileLine, move_calls, moved_to, moves_at
 from warpline.rulekit.flags import attributes_assigned
 from warpline.rulekit.fresh import BY_HAND, MAKES, PROCESSES, changes
-from warpline.rulekit.graph.graph import Graph, Node, graph_of
+from warpline.rulekit.graph.graph import PIECE, PIECES, Graph, Node, graph_of
 from warpline.rulekit.graph.storages import VIEWS, storages
 from warpline.rulekit.origins import assigned_values, field_names, fields, is_self, only_value
 from warpline.syntax.edits import Edits, Refused
@@ -188,11 +188,9 @@ def _views(context: Context, place: FileLine) -> int | None:
 def _of_rows(graph: Graph, node: Node, value: int) -> bool:
     """Whether a view leaves what it takes in one piece, if it was: rows that lie one after the other."""
     before = graph.shape(node.inputs[0])
-    if node.name in ("slice", "select", "narrow", "unbind", "split", "split_with_sizes", "chunk"):
-        at = {"slice": 1, "select": 1, "narrow": 1, "unbind": 1}.get(node.name, 2)
-        dim = node.argument(at, "dim", 0)
+    if node.name in PIECE | PIECES:
         stride = node.argument(4, "step", 1) if node.name == "slice" else 1
-        return graph.shape(value) == before or (dim in (0, -len(before)) and stride == 1)
+        return graph.shape(value) == before or (graph.along(node) == 0 and stride == 1)
     return node.name in ("view", "_unsafe_view", "unsqueeze", "squeeze", "alias", "detach", "_reshape_alias")
 
 

@@ -11,7 +11,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below, callers, function_of, is_forward
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.graph import Graph, Node, whole_graph
+from warpline.rulekit.graph.graph import PIECE, PIECES, Graph, Node, whole_graph
 from warpline.rulekit.graph.repeated import repeated
 from warpline.rulekit.terms import descend, function_at, names_in
 from warpline.rulekit.windows import windows
@@ -28,10 +28,10 @@ LEAST_ROUNDS = 8
 #: What has fewer rounds each time that it begins, as over the only layer of a cell, is no loop.
 _SEVERAL = 2
 #: Operators that take a piece out of a tensor; those of the second line give all pieces at once.
-_PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::index_select"}
+_PIECE = {f"aten::{name}" for name in PIECE | {"index", "index_select"}}
 _ONE = {"aten::select", "aten::unbind"}
 _LOOK_UPS = {"aten::index", "aten::index_select"}
-_PIECES = {"aten::unbind", "aten::split", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split"}
+_PIECES = {f"aten::{name}" for name in PIECES}
 #: What makes a tensor of a NumPy array.
 _FROM_ARRAY = "aten::lift_fresh"
 _UNEVEN = "aten::split_with_sizes"
@@ -260,8 +260,7 @@ def nodes_at(graph: Graph, source: Source, node: cst.CSTNode) -> list[Node]:
 
 def dim_of(graph: Graph, node: Node) -> int:
     """The dimension along which a ``select`` or an ``unbind`` takes entries."""
-    dim = node.argument(1, "dim", 0)
-    return int(dim) % max(1, len(graph.shape(node.inputs[0])))
+    return graph.along(node) or 0
 
 
 def entries(graph: Graph, node: Node) -> int:

@@ -14,7 +14,7 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import whole_graph
-from warpline.rulekit.graph.graph import Node
+from warpline.rulekit.graph.graph import Node, running
 from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.graph.thrown import Thrown, Visits
 from warpline.rulekit.kernels import is_product
@@ -63,7 +63,7 @@ def _alone(context: Context, visits: Visits, calls: dict[int, list[Node]]) -> It
     # The result of the last call is what goes on to the part that is trained.
     last = max(calls, key=lambda frame: max(node.index for node in calls[frame]))
     yield context.draft(
-        visits.frame(last).place,
+        visits.flow.frames[last].place,
         "The backward pass takes {spent} of each step here ({share}) for gradients that are cleared before "
         "anything reads them.",
         context.spent("backward pass", spent.total),
@@ -88,7 +88,7 @@ def _beside(context: Context, visits: Visits, thrown: Thrown) -> Iterator[Draft]
     frames = [frame for frame in found if frame is not None]
     if not frames or not spent:
         return
-    place = visits.frame(frames[0]).place
+    place = visits.flow.frames[frames[0]].place
     yield context.draft(
         place,
         "The backward pass goes through this to "
@@ -153,8 +153,8 @@ def _for_optimizer(context: Context, visits: Visits, thrown: Thrown) -> Fix:
 
 
 def _place(visits: Visits, one: Backward) -> tuple[str, int] | None:
-    innermost = next(visits.stack(one.stack), None)
-    return visits.frame(innermost).place if innermost is not None else None
+    innermost = next(running(visits.flow, one.stack), None)
+    return visits.flow.frames[innermost].place if innermost is not None else None
 
 
 def _called(context: Context, visits: Visits, thrown: Thrown, by_hand: str) -> tuple[Source, cst.Call]:
@@ -190,7 +190,7 @@ def _stepped(source: Source, backward: cst.Call, line: int) -> str:
 def _without_graph(context: Context, visits: Visits, calls: list[int]) -> Fix:
     """Each statement of the ``calls`` under ``torch.no_grad()``, or their results detached where the
     statement computes something that is trained as well. Raises Refused."""
-    frames = [visits.frame(call) for call in calls]
+    frames = [visits.flow.frames[call] for call in calls]
     if len({frame.file for frame in frames}) > 1:
         raise Refused(_BY_HAND)
     source = context.source(frames[0].file)

@@ -47,11 +47,10 @@ class _Round:
 
 def called_from(source: Source, graph: Graph, name: str, *nodes: cst.CSTNode) -> list[Node]:
     """The recorded operators of a name that these parts of a file called."""
-    flow, found = graph.flow, []
+    found = []
     wanted = [source.span(node) for node in nodes]
     for one in graph.nodes:
-        stack = flow.stack[one.index] if one.name == name and one.index < len(flow.stack) else -1
-        frame = flow.frames[flow.stacks[stack][1]] if stack >= 0 else None
+        frame = next(graph.frames(one), None) if one.name == name else None
         if frame is None or frame.file != source.path or not frame.span:
             continue
         last, first_column, last_column = frame.span

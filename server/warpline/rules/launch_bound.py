@@ -313,6 +313,7 @@ from warpline.rulekit.compiling import (
     target,
     target_made,
 )
+from warpline.rulekit.graph.graph import running
 from warpline.rulekit.host_made import made_on_device, making_ms, uniform
 from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
@@ -456,12 +457,10 @@ def _pieces(flow: Dataflow, places: frozenset[tuple[str, int]]) -> float:
     """
     ungraphed, found = set(flow.ungraphed), 0.0
     for row, stack in enumerate(flow.stack):
-        running = 0
-        while not flow.outputs[row] and stack >= 0:
-            stack, frame = flow.stacks[stack]
-            running += (flow.frames[frame].file, flow.frames[frame].line) in places
+        around = running(flow, stack) if not flow.outputs[row] else ()
+        inside = sum(flow.frames[one].place in places for one in around)
         # The outermost one calls what is compiled.
-        found += max(0, running - 1) * (0.5 if row in ungraphed else 1.0)
+        found += max(0, inside - 1) * (0.5 if row in ungraphed else 1.0)
     return found
 
 

@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from warpline.rulekit.graph.axes import Axes, Order, axes_of, order_of, regrouped, summed
-from warpline.wire.dataflow import COMPILED, Dataflow, OperatorSite, value_of
+from warpline.wire.dataflow import COMPILED, Dataflow, Frame, OperatorSite, value_of
 
 #: Operators that return the numbers of their first argument in the same order.
 SAME = frozenset({
@@ -21,6 +22,9 @@ SAME = frozenset({
 MOVED = frozenset({
     "transpose", "t", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "numpy_T", "mT",
 })  # fmt: skip
+#: What gives one piece of a tensor, and all of them at once.
+PIECE = frozenset({"select", "slice", "narrow"})
+PIECES = frozenset({"unbind", "split", "split_with_sizes", "chunk", "tensor_split"})
 #: What the natural logarithm is multiplied by.
 _LOGARITHMS = {"log2": 1 / math.log(2), "log10": 1 / math.log(10)}
 #: The end of the name of a function that Python makes of a comprehension.
@@ -160,6 +164,12 @@ class Graph:
         rank = len(self.shape(node.outputs[0])) if node.outputs else 0
         return order_of(node.name, given, rank) if node.name in MOVED else None
 
+    def along(self, node: Node) -> int | None:
+        """The dimension that one of ``PIECE`` or ``PIECES`` cuts."""
+        dim = node.argument(1 if node.name in PIECE | {"unbind"} else 2, "dim", 0)
+        rank = len(self.shape(node.inputs[0]))
+        return dim % rank if isinstance(dim, int) and rank else None
+
     @property
     def values(self) -> int:
         """How many values there are: their numbers are below."""
@@ -208,11 +218,17 @@ class Graph:
 
     def caller(self, node: Node) -> tuple[str, int] | None:
         """The user's line that called the function in which the operator is."""
-        flow = self.flow
-        stack = flow.stack[node.index] if node.index < len(flow.stack) else -1
-        around = flow.stacks[stack][0] if stack >= 0 else -1
-        frame = flow.frames[flow.stacks[around][1]] if around >= 0 else None
+        frame = next(islice(self.frames(node), 1, None), None)
         return frame.place if frame is not None and frame.line > 0 else None
+
+    def frames(self, node: Node) -> Iterator[Frame]:
+        """The instructions of the user's that ran, the innermost first."""
+        return map(self.flow.frames.__getitem__, self.running(node))
+
+    def running(self, node: Node) -> Iterator[int]:
+        """The same as indices of ``Dataflow.frames``."""
+        known = node.index < len(self.flow.stack)
+        return running(self.flow, self.flow.stack[node.index] if known else -1)
 
     def at(self, place: tuple[str, int]) -> list[Node]:
         """The operators of a file and line."""
@@ -250,6 +266,13 @@ class Graph:
                 fresh = [output for output in node.outputs if output not in seen]
                 seen.update(fresh)
                 waiting += fresh
+
+
+def running(flow: Dataflow, stack: int) -> Iterator[int]:
+    """The instructions of one of ``stacks``, the innermost first, as indices of ``frames``."""
+    while stack >= 0:
+        stack, frame = flow.stacks[stack]
+        yield frame
 
 
 def _short(name: str) -> str:

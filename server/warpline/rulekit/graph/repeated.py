@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from warpline.rulekit.graph.graph import MOVED, Graph, Node
+from warpline.rulekit.graph.graph import MOVED, PIECE, PIECES, Graph, Node
 
 #: What adds the rounds up may need the round before.
 _ADDS = frozenset({"add", "sub"})
-#: What gives one piece of a tensor, or all of them at once.
-_PIECES = frozenset({"select", "slice", "narrow", "unbind", "split", "split_with_sizes"})
+_PIECES = PIECE | PIECES
 
 
 def repeated(graph: Graph, places: Collection[tuple[str, int]], least: int) -> tuple[int, bool]:

@@ -6,15 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED, SAME, Graph, Node, Ref
+from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED, PIECE, PIECES, SAME, Graph, Node, Ref
 from warpline.rulekit.graph.pointwise import POINTWISE
 
 #: A product of one batch is what einsum makes of one with a weight.
 _PRODUCTS = frozenset({"mm", "addmm", "linear", "matmul", "bmm"})
 #: What takes some rows of a tensor. With tensors of places, the places are known where they are taken.
 _BY_PLACES = frozenset({"index", "gather", "index_select", "masked_select", "take_along_dim"})
-_PIECES = frozenset({"slice", "select", "narrow"})
-_PARTED = frozenset({"unbind", "split", "split_with_sizes", "chunk", "tensor_split"})
 #: What makes of each row its own result.
 _ROW_BY_ROW = POINTWISE | {
     "_log_softmax", "log_softmax", "_softmax", "softmax", "argmax", "amax", "max", "logsumexp", "sum", "topk",
@@ -55,17 +53,11 @@ def partly_used(graph: Graph, most: float) -> Iterator[PartlyUsed]:
 
 def is_alone(graph: Graph, product: Node) -> bool:
     """Whether the call of the user's that runs ``product`` is a linear layer: it runs nothing else."""
-    flow = graph.flow
-
-    def frames(node: Node) -> Iterator[int]:
-        stack = flow.stack[node.index] if node.index < len(flow.stack) else -1
-        while stack >= 0:
-            stack, frame = flow.stacks[stack]
-            yield frame
-
-    own = next(frames(product), None)
-    others = (node for node in graph.nodes if node is not product and any(one == own for one in frames(node)))
-    return own is not None and all(node.name in SAME | MOVED | {"add"} for node in others)
+    own = next(graph.running(product), None)
+    if own is None:
+        return False
+    others = (node for node in graph.nodes if node is not product and own in graph.running(node))
+    return all(node.name in SAME | MOVED | {"add"} for node in others)
 
 
 class _Uses:
@@ -109,9 +101,9 @@ class _Uses:
         if node.name in LOSSES:
             return self._scored(node, rows)
         size, result = self.graph.size(node.outputs[0]), node.outputs[0]
-        if node.name in _BY_PLACES | _PIECES and size != self.graph.size(value):
+        if node.name in _BY_PLACES | PIECE and size != self.graph.size(value):
             return self._taken(node, value, rows, far)
-        if node.name in SAME | MOVED | _PIECES | _BY_PLACES and size == self.graph.size(value):
+        if node.name in SAME | MOVED | PIECE | _BY_PLACES and size == self.graph.size(value):
             return self.of(result, rows, far - 1)
         if node.name in _ROW_BY_ROW and size % rows == 0 and self._keeps_rows(node, value, rows):
             masked = [self.unscored[one] for one in node.inputs if one in self.unscored and one != value]
@@ -121,7 +113,7 @@ class _Uses:
             if all(one == value or self._is_small(one, rows) for one in node.inputs):
                 self.nodes[node] = None
                 return self.of(result, rows, far - 1)
-        if node.name in _PARTED:
+        if node.name in PIECES:
             return self._parted(node, value, rows, far)
         return rows
 
@@ -137,8 +129,8 @@ class _Uses:
 
     def _parted(self, node: Node, value: int, rows: int, far: int) -> int:
         """The rows that something uses of what takes a tensor apart into pieces of whole rows."""
-        along, shape = node.argument(1 if node.name == "unbind" else 2, "dim", 0), self.graph.shape(value)
-        if not isinstance(along, int) or along % len(shape) == len(shape) - 1 or shape[-1] != self.columns:
+        along, shape = self.graph.along(node), self.graph.shape(value)
+        if along in (None, len(shape) - 1) or shape[-1] != self.columns:
             return rows
         self.nodes[node] = None
         read = [one for one in node.outputs if self.graph.consumers.get(one)]

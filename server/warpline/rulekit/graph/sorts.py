@@ -8,13 +8,10 @@ from dataclasses import dataclass
 
 from warpline.rulekit.graph.axes import axes_of, regrouped
 from warpline.rulekit.graph.evaluate import dims_of
-from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node, Ref
+from warpline.rulekit.graph.graph import MOVED, PIECE, PIECES, SAME, Graph, Node, Ref
 from warpline.wire.dataflow import DIRECT
 from warpline.wire.probing import SORTS
 
-#: What gives one piece of a tensor, and all of them.
-_ONE_PIECE = frozenset({"select", "slice", "narrow"})
-_PIECES = frozenset({"unbind", "split", "split_with_sizes", "chunk", "tensor_split"})
 #: What puts a tensor into an order: the positions of its dimension and of the order.
 _ORDERED = {"gather": (1, 2), "index_select": (1, 2), "take_along_dim": (2, 1)}
 _OTHER = {"start": "end", "end": "start", "all": "all"}
@@ -71,10 +68,10 @@ def _read_of(graph: Graph, value: int, dim: int, seen: set[int]) -> Iterator[tup
                 yield _OTHER[end], count
         elif reader.inputs != (value,) or not reader.outputs:
             yield "all", size
-        elif reader.name in _PIECES:
+        elif reader.name in PIECES:
             yield from _pieces(graph, reader, dim, size)
-        elif reader.name in _ONE_PIECE:
-            yield _end(reader, len(graph.shape(value)), dim, size)
+        elif reader.name in PIECE:
+            yield _end(graph, reader, dim, size)
         elif (kept := _kept(graph, reader, value, dim)) is not None:
             yield from _read_of(graph, reader.outputs[0], kept, seen)
         else:
@@ -108,9 +105,7 @@ def _kept(graph: Graph, reader: Node, value: int, dim: int) -> int | None:
 
 def _pieces(graph: Graph, reader: Node, dim: int, size: int) -> Iterator[tuple[str, int]]:
     """The ends of what is read of the pieces that an operator takes a tensor apart into."""
-    along = reader.argument(*((1, "dim", 0) if reader.name == "unbind" else (2, "dim", 0)))
-    rank = len(graph.shape(reader.inputs[0]))
-    if not isinstance(along, int) or along % rank != dim:
+    if graph.along(reader) != dim:
         yield "all", size
         return
     start = 0
@@ -121,13 +116,11 @@ def _pieces(graph: Graph, reader: Node, dim: int, size: int) -> Iterator[tuple[s
         start += width
 
 
-def _end(reader: Node, rank: int, dim: int, size: int) -> tuple[str, int]:
+def _end(graph: Graph, reader: Node, dim: int, size: int) -> tuple[str, int]:
     """The end at which ``select``, ``narrow`` or ``slice`` reads; all where along another dimension."""
-    along, first = reader.argument(1, "dim", 0), reader.argument(2, "start", 0)
-    if reader.name == "select":
-        first = reader.argument(2, "index")
+    first = reader.argument(2, "index" if reader.name == "select" else "start", 0)
     last = reader.argument(3, "end")
-    if not isinstance(along, int) or along % rank != dim:
+    if graph.along(reader) != dim:
         return "all", size
     first = 0 if first is None else first
     if not isinstance(first, int) or not isinstance(last, int | None):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
+from warpline.rulekit.graph.graph import MOVED, PIECE, PIECES, SAME, Graph, Node
 
 _COPIES = frozenset({"clone", "contiguous", "_to_copy", "to", "lift_fresh_copy"})
-VIEWS = (SAME - _COPIES) | MOVED | {
-    "slice", "select", "diagonal", "narrow", "split", "split_with_sizes", "chunk", "unbind", "unfold",
-    "as_strided", "view_as_real", "view_as_complex", "real", "imag", "tensor_split", "hsplit", "vsplit",
+VIEWS = (SAME - _COPIES) | MOVED | PIECE | PIECES | {
+    "diagonal", "unfold", "as_strided", "view_as_real", "view_as_complex", "real", "imag", "hsplit", "vsplit",
     "indices", "values", "_indices", "_values",
 }  # fmt: skip
 

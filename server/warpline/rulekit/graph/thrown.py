@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
 from warpline.rulekit.graph.storages import storages
-from warpline.wire.dataflow import Backward, Frame
+from warpline.wire.dataflow import Backward
 
 _THROWN, _OTHER = 1, 2
 _CUT = frozenset({"detach"})
@@ -146,16 +146,6 @@ class Visits:
         found = ((node, self._kind(node, kinds)) for node in self.graph.nodes)
         return {node: kind for node, kind in found if kind and not self._is_weight(node)}
 
-    def frames(self, node: Node) -> Iterator[int]:
-        """The instructions of the user's that ran, the innermost first, as indices of ``Dataflow.frames``."""
-        yield from self.stack(self.flow.stack[node.index] if self.flow.stack else -1)
-
-    def stack(self, stack: int) -> Iterator[int]:
-        """The same of one of ``Dataflow.stacks``."""
-        while stack >= 0:
-            stack, frame = self.flow.stacks[stack]
-            yield frame
-
     def under(self, frame: int) -> set[Node]:
         """The operators of ``trained`` that ran while this instruction did."""
         return self._under.get(frame, set())
@@ -164,22 +154,18 @@ class Visits:
     def _under(self) -> dict[int, set[Node]]:
         found: dict[int, set[Node]] = {}
         for node in self.trained:
-            for frame in set(self.frames(node)):
+            for frame in set(self.graph.running(node)):
                 found.setdefault(frame, set()).add(node)
         return found
 
     def only(self, nodes: frozenset[Node], one: Node, *, weighted: bool = False) -> int | None:
         """The outermost instruction around ``one`` that computes nothing of parameters but ``nodes``;
         ``weighted``: that reads no parameters but in ``nodes``, whatever else it computes."""
-        for frame in reversed(list(self.frames(one))):
+        for frame in reversed(list(self.graph.running(one))):
             inside = filter(self._reads_weight, self.under(frame)) if weighted else self.under(frame)
             if self.flow.frames[frame].line > 0 and nodes.issuperset(inside):
                 return frame
         return None
-
-    def frame(self, number: int) -> Frame:
-        """The instruction of that number."""
-        return self.flow.frames[number]
 
     def reading(self, nodes: Iterable[Node], parameters: frozenset[int]) -> list[Node]:
         """Return the ``nodes`` that read one of ``parameters``, or a view or a cast of it, in their order."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from warpline.rulekit.graph.graph import COMPILED_CALL, Graph, Node
 from warpline.rulekit.graph.storages import VIEWS
-from warpline.rulekit.graph.thrown import Visits
 
 _UNHELD, _OTHER = 1, 2
 
@@ -37,7 +36,7 @@ def of_unheld(graph: Graph) -> Unheld:
     }
     lines: dict[tuple[str, int], dict[bool, int]] = {}
     order: dict[tuple[str, str], list[bool]] = {}
-    visits, ungraphed = Visits(graph), frozenset(graph.flow.ungraphed)
+    ungraphed = frozenset(graph.flow.ungraphed)
     apart: list[tuple[Node, bool]] = []
     for node in graph.nodes:
         kind = 0
@@ -58,14 +57,14 @@ def of_unheld(graph: Graph) -> Unheld:
             turns.append(own)
     shares = {place: sizes[True] / max(1, sum(sizes.values())) for place, sizes in lines.items()}
     return Unheld(
-        {place: share for place, share in shares.items() if share > 0}, order, _outermost(visits, apart)
+        {place: share for place, share in shares.items() if share > 0}, order, _outermost(graph, apart)
     )
 
 
 def calls_of_unheld(graph: Graph) -> frozenset[tuple[str, int]]:
     """The outermost lines, in a step with compiled calls, that call nothing with parameters but what has such
     parameters alone."""
-    visits, unheld = Visits(graph), frozenset(graph.flow.unheld)
+    unheld = frozenset(graph.flow.unheld)
     ungraphed, compiled = frozenset(graph.flow.ungraphed), frozenset(graph.flow.unheld_calls)
     found: list[tuple[Node, bool]] = []
     for node in graph.nodes:
@@ -74,15 +73,15 @@ def calls_of_unheld(graph: Graph) -> frozenset[tuple[str, int]]:
             continue
         own = node.index in compiled if node.name == COMPILED_CALL else read <= unheld
         found.append((node, own))
-    return _outermost(visits, found)
+    return _outermost(graph, found)
 
 
-def _outermost(visits: Visits, nodes: list[tuple[Node, bool]]) -> frozenset[tuple[str, int]]:
+def _outermost(graph: Graph, nodes: list[tuple[Node, bool]]) -> frozenset[tuple[str, int]]:
     """The outermost lines under which only such operators ran as are marked."""
     apart: dict[tuple[str, int], bool] = {}
     stacks = []
     for node, own in nodes:
-        lines = [(frame.file, frame.line) for frame in map(visits.frame, visits.frames(node))]
+        lines = [frame.place for frame in graph.frames(node)]
         stacks.append(lines[::-1])
         for line in lines:
             apart[line] = apart.get(line, True) and own
