@@ -49,7 +49,7 @@ def thrown(step: Step) -> tuple[set[str], set[str]]:
 
     def lines(nodes: Any, among: Any, weighted: bool) -> set[str]:
         frames = {visits.only(among, node, weighted=weighted) for node in nodes} - {None}
-        return {text[visits.frame(frame).line - 1].strip() for frame in frames if frame is not None}
+        return {text[visits.flow.frames[frame].line - 1].strip() for frame in frames if frame is not None}
 
     alone = {node for one in visits.found for node in visits.reading(one.alone, one.parameters)}
     beside = [lines(visits.reading(one.beside, one.parameters), one.whole, True) for one in visits.by_call]

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
 from warpline.rulekit.graph.activation import SAMPLES, is_named, named
-from warpline.rulekit.terms.term import Term
+from warpline.rulekit.terms.term import Term, without_casts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,29 @@ def _full(name: str) -> str:
 
 
 def _softmax(term: Term) -> Activation | None:
-    if term.op != "div":
+    parts, dim = softmax(term)
+    if dim is None or term.op == "softmax":
         return None
-    above, below = term.args
-    if above.op != "exp" or below.op != "sum" or below.args[0] is not above or not below.value[1]:
-        return None
-    dims = below.value[0]
-    if not dims or len(dims) != 1:
-        return None
-    return Activation("Softmax", without_maximum(above.args[0], dims), "torch.softmax", (f"dim={dims[0]}",))
+    return Activation("Softmax", without_maximum(parts[-1], (dim,)), "torch.softmax", (f"dim={dim}",))
+
+
+def softmax(weights: Term) -> tuple[tuple[Term, ...], int | None]:
+    """The terms of a softmax, the last of them what it is taken of, and its dimension; None for what is none.
+
+    Written out it is ``exp(x - logsumexp(x))``, or exponentials that are divided by their sum."""
+    if weights.op == "softmax":
+        return (weights, weights.args[0]), weights.value
+    is_exp = weights.op == "exp"
+    whole = weights.args[0] if is_exp else weights
+    if whole.op != ("sub" if is_exp else "div"):
+        return (), None
+    part, over = map(without_casts, whole.args)
+    if over.op != ("logsumexp" if is_exp else "sum") or without_casts(over.args[0]) is not part:
+        return (), None
+    dims, keep = over.value
+    if not keep or not dims or len(dims) > 1 or not (is_exp or part.op == "exp"):
+        return (), None
+    return (weights, part) if is_exp else (weights, part, part.args[0]), dims[0]
 
 
 def without_maximum(term: Term, dims: tuple[int, ...]) -> Term:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from warpline.rulekit.formulas.activation import without_maximum
+from warpline.rulekit.formulas.activation import softmax, without_maximum
 from warpline.rulekit.terms.calls import BOOLS, sizes_of
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.terms.flow import Flow, follow
@@ -49,7 +49,7 @@ def attention(term: Term) -> Attention | None:
     if turned:
         weights, inner = _without_dropout(without_casts(weights.args[0]))
         dropout = dropout or inner
-    parts, dim = _softmax(weights)
+    parts, dim = softmax(weights)
     if dim is None:
         return None
     scores = without_casts(parts[-1])
@@ -75,25 +75,6 @@ def _counted(mask: Term) -> int:
     mask = mask.args[1] if mask.op == "if" else mask
     hidden = mask.args[1] if mask.op == "masked_fill" else mask
     return int(dict(hidden.value).get("rank", 0)) if hidden.op == "triu" else 0
-
-
-def _softmax(weights: Term) -> tuple[tuple[Term, ...], int | None]:
-    """The terms of a softmax, the last of them what it is taken of, and its dimension; None for what is none.
-
-    Written out it is ``exp(x - logsumexp(x))``, or exponentials that are divided by their sum."""
-    if weights.op == "softmax":
-        return (weights, weights.args[0]), weights.value
-    is_exp = weights.op == "exp"
-    whole = weights.args[0] if is_exp else weights
-    if whole.op != ("sub" if is_exp else "div"):
-        return (), None
-    part, over = map(without_casts, whole.args)
-    if over.op != ("logsumexp" if is_exp else "sum") or without_casts(over.args[0]) is not part:
-        return (), None
-    dims, keep = over.value
-    if not keep or not dims or len(dims) > 1 or not (is_exp or part.op == "exp"):
-        return (), None
-    return (weights, part) if is_exp else (weights, part, part.args[0]), dims[0]
 
 
 def _scaled_query(found: Attention) -> Attention:

@@ -9,7 +9,7 @@ from functools import partial
 from warpline.rulekit.formulas.activation import is_largest, without_maximum
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
 from warpline.rulekit.formulas.smoothing import smoothed
-from warpline.rulekit.graph.errors import FIRST, MOST_BETA, PROBABILITIES, SECOND, TOLERANCE, Error, forms
+from warpline.rulekit.graph.errors import FIRST, MOST_BETA, PROBABILITIES, SECOND, fits, forms, smooth
 from warpline.rulekit.graph.pointwise import GUARD, Numbers
 from warpline.rulekit.terms.calls import column_of
 from warpline.rulekit.terms.term import Term, factors, without_casts
@@ -343,7 +343,7 @@ def _error(term: Term, sign: float) -> Loss | None:
             numbers = samples.of(term)
             if numbers is None or not samples.shown or len(samples.operators) <= operators:
                 continue
-            found = _named([sign * number for number in numbers], inputs, samples.operators)
+            found = _named(tuple(sign * number for number in numbers), inputs, samples.operators)
             if found is not None and (not samples.guarded or found[0] == _ENTROPY):
                 kind, call, options = found
                 best, operators = Loss(kind, call, (first, second), options), len(samples.operators)
@@ -358,30 +358,17 @@ def _given(term: Term) -> frozenset[Term]:
 
 
 def _named(
-    numbers: list[float], inputs: tuple[Numbers, Numbers], operators: set[Term]
+    numbers: Numbers, inputs: tuple[Numbers, Numbers], operators: set[Term]
 ) -> tuple[str, str, tuple[str, ...]] | None:
     for kind, call, error in forms(set()):
         if inputs[0] is PROBABILITIES and kind != _ENTROPY:
             continue  # they show small errors only
-        if _are(numbers, error, inputs) and call and "smooth" not in call:
+        if fits(numbers, error, *inputs, factor=1.0) and call and "smooth" not in call:
             return kind, call.removeprefix("F."), ()
     if inputs[0] is PROBABILITIES:
         return None
     constants = {arg.number for one in operators for arg in one.args if arg.number is not None}
     for delta in sorted(one for one in constants | {1.0} if 0 < one < MOST_BETA):
-        if _are(numbers, partial(_huber, delta), inputs):
+        if fits(numbers, partial(smooth, delta), *inputs, factor=delta):
             return "A smooth error", "huber_loss", (f"delta={delta:.10g}",) if delta != 1 else ()
     return None
-
-
-def _huber(delta: float, x: float, y: float) -> float:
-    size = abs(x - y)
-    return size * size / 2 if size < delta else delta * (size - delta / 2)
-
-
-def _are(numbers: list[float], error: Error, inputs: tuple[Numbers, Numbers]) -> bool:
-    try:
-        wanted = [error(x, y) for x, y in zip(*inputs, strict=True)]
-    except ValueError:
-        return False
-    return all(abs(a - b) <= TOLERANCE * max(1.0, abs(b)) for a, b in zip(numbers, wanted, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from warpline.rulekit.graph.evaluate import Evaluation, leaves, only_guards
 from warpline.rulekit.graph.graph import Graph, Node
@@ -193,7 +194,7 @@ def _between(
         # A small number beside a square, as a root needs it, makes another function where errors are small.
         guarded = any(node.arguments[1:] and only_guards(node) for node in nodes if node.name in _GUARDED)
         for kind, call, error in forms(_constants(nodes)):
-            if _fits(numbers, error, samples, targets) and (not guarded or kind == _ENTROPY):
+            if fits(numbers, error, samples, targets) and (not guarded or kind == _ENTROPY):
                 return kind, call, nodes
     return None
 
@@ -212,9 +213,15 @@ def forms(constants: set[float]) -> Iterator[tuple[str, str, Error]]:
         yield (
             "A smooth absolute error",
             "F.smooth_l1_loss(..., beta=...)" if delta != 1 else "F.smooth_l1_loss",
-            lambda x, y, d=delta: 0.5 * (x - y) ** 2 / d if abs(x - y) < d else abs(x - y) - d / 2,  # type: ignore[misc]
+            partial(smooth, delta),
         )
     yield "The logarithm of a hyperbolic cosine", "", lambda x, y: math.log(math.cosh(x - y))
+
+
+def smooth(beta: float, x: float, y: float) -> float:
+    """An absolute error that is a squared one up to ``beta``."""
+    size = abs(x - y)
+    return 0.5 * size**2 / beta if size < beta else size - beta / 2
 
 
 def _binary(p: float, y: float) -> float:
@@ -230,13 +237,16 @@ def _constants(nodes: tuple[Node, ...]) -> set[float]:
     }
 
 
-def _fits(numbers: Numbers, error: Error, samples: Numbers, targets: Numbers) -> bool:
-    """Whether ``numbers`` are the error's values, all multiplied by one factor."""
+def fits(
+    numbers: Numbers, error: Error, samples: Numbers, targets: Numbers, factor: float | None = None
+) -> bool:
+    """Whether ``numbers`` are the error's values, all multiplied by one ``factor``, whatever it is."""
     try:
         wanted = [error(x, y) for x, y in zip(samples, targets, strict=True)]
     except ValueError:
         return False
-    factor = numbers[0] / wanted[0] if wanted[0] else 0.0
+    if factor is None:
+        factor = numbers[0] / wanted[0] if wanted[0] else 0.0
     if not factor or not math.isfinite(factor):
         return False
     return all(

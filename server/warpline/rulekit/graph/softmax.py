@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from warpline.rulekit.graph.evaluate import Evaluation, cuts, only_guards
@@ -24,6 +24,12 @@ _DIVISIONS = frozenset({"div", "true_divide"})
 #: What takes some exponentials out of a sum.
 _LEFT_OUT = frozenset({"mul", "masked_fill", "where", "masked_select", "index"})
 _CUT = frozenset({"detach"})
+#: What is computed of an entry and the sum of all exponentials.
+_WANTED: dict[str, Callable[[float, float], float]] = {
+    "share": lambda x, whole: math.exp(x) / whole,
+    "logarithm": lambda x, whole: x - math.log(whole),
+    "normaliser": lambda x, whole: math.log(whole),
+}
 #: Operators that are followed back at most.
 _FAR = 12
 
@@ -39,7 +45,7 @@ class Softmax:
 def softmaxes(graph: Graph) -> Iterator[Softmax]:
     """Every softmax of a step, those that are one operator first."""
     yield from _operators(graph, SOFTMAX)
-    yield from _written(graph, _QUOTIENTS, logarithm=False)
+    yield from _written(graph, _QUOTIENTS, "share")
 
 
 def single_softmaxes(graph: Graph) -> Iterator[Softmax]:
@@ -50,22 +56,13 @@ def single_softmaxes(graph: Graph) -> Iterator[Softmax]:
 def log_softmaxes(graph: Graph) -> Iterator[Softmax]:
     """Every log-softmax of a step, as one operator or written out; written out, perhaps its negative."""
     yield from _operators(graph, _LOGARITHMS)
-    yield from _written(graph, _DIFFERENCES, logarithm=True)
+    yield from _written(graph, _DIFFERENCES, "logarithm")
 
 
 def log_sum_exps(graph: Graph) -> Iterator[Softmax]:
     """Logarithms of a sum of exponentials, which is what a softmax divides by; ``output`` has one for each
     sum."""
-    for node in candidates(graph, _NORMALISERS):
-        for value in cuts(graph, node.outputs[0], reductions=True):
-            evaluation = Evaluation(graph, {value: SAMPLES}, reductions=True)
-            numbers = evaluation.of(node.outputs[0])
-            if numbers is None or evaluation.dims is None:
-                continue
-            wanted = math.log(evaluation.entries * sum(math.exp(x) for x in SAMPLES) / len(SAMPLES))
-            if all(abs(one - wanted) <= TOLERANCE * max(1.0, abs(wanted)) for one in numbers):
-                yield Softmax(value, node.outputs[0], evaluation.entries, tuple(evaluation.nodes))
-                break
+    yield from _written(graph, _NORMALISERS, "normaliser")
 
 
 def quotients(graph: Graph) -> Iterator[tuple[Softmax, Node]]:
@@ -130,9 +127,9 @@ def exponentials(graph: Graph, value: int) -> list[Node]:
 
 def written_softmaxes(graph: Graph) -> Iterator[tuple[Softmax, bool]]:
     """Every softmax that is made of more operators than one, and whether it is the logarithm of one."""
-    for names, logarithm in ((_QUOTIENTS, False), (_DIFFERENCES, True)):
-        for softmax in _written(graph, names, logarithm):
-            yield softmax, logarithm
+    for names, wanted in ((_QUOTIENTS, "share"), (_DIFFERENCES, "logarithm")):
+        for softmax in _written(graph, names, wanted):
+            yield softmax, wanted == "logarithm"
 
 
 def _operators(graph: Graph, names: frozenset[str]) -> Iterator[Softmax]:
@@ -150,50 +147,45 @@ def _operator(graph: Graph, node: Node) -> Softmax | None:
     return Softmax(first.value, node.outputs[0], graph.shape(first.value)[dim], (node,))
 
 
-def _written(graph: Graph, names: frozenset[str], logarithm: bool) -> Iterator[Softmax]:
+def _written(graph: Graph, names: frozenset[str], wanted: str) -> Iterator[Softmax]:
     for node in candidates(graph, names):
-        best: Softmax | None = None
-        for value in cuts(graph, node.outputs[0], reductions=True):
-            found = _of(graph, node, value, logarithm)
-            if found is not None and (best is None or len(found.nodes) > len(best.nodes)):
-                best = found
+        if wanted == "logarithm" and node.name == "log":
+            best = _logarithm_of(graph, node)
+        else:
+            best = _largest(graph, node.outputs[0], wanted)
         if best is not None:
             yield best
 
 
-def _of(graph: Graph, node: Node, value: int, logarithm: bool) -> Softmax | None:
-    if logarithm and node.name == "log":
-        return _logarithm_of(graph, node)
+def _largest(graph: Graph, output: int, wanted: str) -> Softmax | None:
+    """The computation of most operators that makes ``output`` what is wanted of something."""
+    found = (_of(graph, output, value, wanted) for value in cuts(graph, output, reductions=True))
+    return max((one for one in found if one is not None), key=lambda one: len(one.nodes), default=None)
+
+
+def _of(graph: Graph, output: int, value: int, wanted: str) -> Softmax | None:
     evaluation = Evaluation(graph, {value: SAMPLES}, reductions=True)
-    numbers = evaluation.of(node.outputs[0])
+    numbers = evaluation.of(output)
     if numbers is None or evaluation.dims is None:
         return None
     whole = evaluation.entries * sum(math.exp(x) for x in SAMPLES) / len(SAMPLES)
-    wanted = [math.exp(x) / whole for x in SAMPLES]
-    if logarithm:
-        wanted = [math.log(one) for one in wanted]
-        if numbers[0] > 0:  # the normaliser less the scores
-            wanted = [-one for one in wanted]
-    if any(abs(a - b) > TOLERANCE * max(1e-3, abs(b)) for a, b in zip(numbers, wanted, strict=True)):
+    # The normaliser less the scores is the negative of a logarithm.
+    sign = -1 if wanted == "logarithm" and numbers[0] > 0 else 1
+    pairs = ((number, sign * _WANTED[wanted](x, whole)) for x, number in zip(SAMPLES, numbers, strict=True))
+    if any(abs(a - b) > TOLERANCE * max(1e-3, abs(b)) for a, b in pairs):
         return None
-    return Softmax(value, node.outputs[0], evaluation.entries, tuple(evaluation.nodes))
+    return Softmax(value, output, evaluation.entries, tuple(evaluation.nodes))
 
 
 def _logarithm_of(graph: Graph, node: Node) -> Softmax | None:
     """The logarithm of a softmax of one operator, or of that and a small number."""
     value, nodes = graph.origin(node.inputs[0]) if node.inputs else -1, [node]
-    while (before := graph.producer.get(value)) is not None and before.name in ("add", "clamp", "clamp_min"):
+    while (before := graph.producer.get(value)) is not None and before.name in PADDINGS:
         if not only_guards(before):
             return None
         nodes.insert(0, before)
         value = graph.origin(before.inputs[0])
     if before is None:
         return None
-    if before.name in SOFTMAX:
-        found = _operator(graph, before)
-    else:
-        written = (_of(graph, before, one, False) for one in cuts(graph, value, reductions=True))
-        found = max((one for one in written if one is not None), key=lambda one: len(one.nodes), default=None)
-    return (
-        None if found is None else Softmax(found.input, node.outputs[0], found.size, (*found.nodes, *nodes))
-    )
+    found = _operator(graph, before) if before.name in SOFTMAX else _largest(graph, value, "share")
+    return found and Softmax(found.input, node.outputs[0], found.size, (*found.nodes, *nodes))
