@@ -15,7 +15,7 @@ from warpline.rulekit.origins import parameter_of
 from warpline.rulekit.terms import atom
 from warpline.rulekit.waiting import READS, USUAL, counter, read_call
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, appended, called_name, is_method, receiver
+from warpline.syntax.source import Source, Statement, appended, called_name, is_method
 from warpline.wire.sites import Sync, facts_of
 
 #: Operators that bring a value to the host.
@@ -28,9 +28,6 @@ _TELLS = (
 )  # fmt: skip
 #: Methods, and functions of torch, whose result is one bit.
 _ONE_BIT = ("all", "any")
-#: Methods that compare, entry by entry, and those that may make real numbers of the bits.
-_BITS = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isfinite", "logical_and", "logical_or", "logical_not")
-_CONVERTS = ("float", "double", "half", "bfloat16", "to", "type", "type_as", "mul", "div", "where")
 _USED = "the value is used on the host in every step"
 _SELDOM = "Read the value only every N steps"
 #: Python's ``min`` and ``max`` of a tensor and another one, or a number, wait for a comparison. For each:
@@ -84,7 +81,7 @@ def _later(context: Context, edits: Edits, cost: LineCost) -> tuple[str, Applica
     if isinstance(small, cst.Expr):
         outer = small.value
         if is_method(outer, "append") and is_method(call, "item"):
-            return _list(edits, call, outer, _whole(source, call, cost))
+            return _list(edits, call, outer, _whole(cost))
         if not isinstance(outer, cst.Call) or not source.is_named(outer.func, *_TELLS):
             if isinstance(outer, cst.Call) and is_method(call, "item"):
                 done = _metered(context, edits, call, outer, cost)
@@ -151,7 +148,7 @@ def _sum(
     uses = source.uses(name, source.scope(small))
     begins = [source.literal(source.given(one)) for one in uses if source.binds(one) and one is not target]
     real = float in map(type, begins)
-    counts = _whole(source, call, cost)
+    counts = _whole(cost)
     whole = counts and not operators and not real
     told = _told(context, source, name, small, cost)
     # In double precision a sum has the bits that Python's own would have.
@@ -162,9 +159,8 @@ def _sum(
         edits.replace(node, read)
     if not told or _read_outside(source, name, loop):
         edits.insert_after(loop, f"{name} = {read}")
-    # What was summed may have been integers, which no record says: then a whole number becomes 3.0.
-    integers = counts if _types(cost) else is_method(receiver(call), "sum", "count_nonzero")
-    # A GPU multiplies by the inverse of what it divides by.
+    # Of integers, a whole number becomes 3.0. A GPU multiplies by the inverse of what it divides by.
+    integers = counts or not _types(cost)
     safe = whole or (not divides and (real or not integers))
     where = "where it is told" if told else "once after the loop"
     return f"Accumulate on the device and read {where}", "safe" if safe else "unsafe"
@@ -201,7 +197,7 @@ def _metered(
         return None
     scope, where, owner = made
     kind = meter_of(where, owner, meter.attr.value, lambda method: parameter_of(method, arg, outer))
-    if _whole(source, call, cost) and not any(isinstance(one, cst.Divide) for one in operators):
+    if _whole(cost) and not any(isinstance(one, cst.Divide) for one in operators):
         raise Refused("the value is a whole number, and would not be one on the device")
     loop, name = source.loops(call)[0], meter.value.value
     for read in reads(context, source, meter.value, scope, kind):
@@ -236,24 +232,10 @@ def _list(edits: Edits, call: cst.Call, outer: cst.BaseExpression, whole: bool) 
     return "Keep the values on the device and read them after the loop", "safe"
 
 
-def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
-    """Whether the value that is read is an integer: by its recorded type, else a counted comparison."""
+def _whole(cost: LineCost) -> bool:
+    """Whether the value that is read is an integer, by its recorded type."""
     types = _types(cost)
-    if types:
-        return all("int" in name or "bool" in name for name in types)
-    summed = receiver(call)
-    if not is_method(summed, "sum") or not isinstance(summed, cst.Call):
-        return False
-    made = source.nodes(cst.Call, within=summed)
-    bits: list[cst.CSTNode] = [*source.nodes(cst.Comparison, within=summed)]
-    bits += [one for one in made if is_method(one, *_BITS)]
-    weighed = (
-        isinstance(outer, cst.BinaryOperation) and isinstance(outer.operator, ARITHMETIC)
-        for one in bits
-        for outer in source.ancestors(one)
-        if source.inside(outer, summed)
-    )
-    return bool(bits) and not any(weighed) and not any(is_method(one, *_CONVERTS) for one in made)
+    return bool(types) and all("int" in name or "bool" in name for name in types)
 
 
 def _types(cost: LineCost) -> list[str]:

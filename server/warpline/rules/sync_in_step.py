@@ -165,7 +165,8 @@ for step, (images, labels) in enumerate(loader):
 right = 0
 for images, labels in loader:
     scores = model(images)  #> cost device_ms=12 idle_ms=8 step_ms=20
-    right += (scores.argmax(1) == labels).sum().item()  #> found; cost cpu_ms=9 sync_ms=9 step_ms=0.5
+    right += (scores.argmax(1) == labels).sum().item()
+    #^ found; cost cpu_ms=9 sync_ms=9 step_ms=0.5; op aten::item dtypes=int64
 print(right)
 ```
 
