@@ -69,6 +69,8 @@ FIRST = (
     ("First contact on CPUs, round 21", "round21cpu", "cpu"),
     ("Framework programs, round 5", "frameworks3", "cuda"),
     ("First contact on CPUs, round 23", "round23cpu", "cpu"),
+    ("First contact on GPUs, round 25", "round25", "cuda"),
+    ("First contact on CPUs, round 25", "round25cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
