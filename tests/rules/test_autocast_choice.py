@@ -152,6 +152,26 @@ CASES = {
                 ENABLED.format("scaler is not None")),
         '"--amp", action="store_true", default=True',
     ),
+    "enabled, a word beside a condition, made before the loop": (
+        text_of(OPTION, "half",
+                'half = ' + ENABLED.format('torch.get_num_threads() > 0 and args.precision == "bf16"')),
+        '"--precision", default="bf16"',
+    ),
+    "enabled, any word but one, of two": (
+        text_of(OPTION.replace('"fp32"', '"fp32", choices=("fp32", "bf16")')
+                + 'mixed = args.precision != "fp32"', ENABLED.format("mixed")),
+        '"--precision", default="bf16"',
+    ),
+    "branches of statements, a word": (
+        text_of(OPTION + 'if args.precision == "bf16":\n    ctx = torch.autocast("cpu", torch.bfloat16)\n'
+                "else:\n    ctx = nullcontext()\n", "ctx"),
+        '"--precision", default="bf16"',
+    ),
+    "branches, a word beside a condition": (
+        text_of(OPTION + 'ctx = torch.autocast("cpu", torch.bfloat16) if torch and args.precision == "bf16" '
+                "else nullcontext()", "ctx"),
+        '"--precision", default="bf16"',
+    ),
     "a table of types": (
         text_of(FIELD + TYPES, 'torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32)'),
         'precision: str = "bf16"',
@@ -249,6 +269,9 @@ def test_autocast_in_float32_is_none(dtype: str) -> None:
         ("a table of contexts", '"arithmetic": "single"', '"arithmetic": "mixed"'),
         ("a table of types", "cfg = Config()", 'cfg = Config(precision="fp32")'),
         ("branches, a field", "cfg = Config()", "cfg = Config()\ncfg.amp = read()"),
+        ("branches, a word beside a condition", "torch and", 'args.precision == "half" or'),
+        ("branches of statements, a word", "    ctx = nullcontext()", "    ctx = read()"),
+        ("enabled, any word but one, of two", '"bf16")', '"bf16", "fp16")'),
         # It does not reach the forward pass.
         ("a table of contexts", "with arithmetic():", "with nullcontext():"),
         ("branches, an option", "with ctx:", "with nullcontext():"),

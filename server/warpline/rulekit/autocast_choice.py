@@ -12,10 +12,11 @@ from warpline.model.report import Fix
 from warpline.rulekit.autocasting import Region
 from warpline.rulekit.context import Context
 from warpline.rulekit.double_settings import given_elsewhere
-from warpline.rulekit.flags import flags_of, turned
-from warpline.rulekit.options import options_passed
+from warpline.rulekit.flags import conditions, flags_of, parts_of, turned
+from warpline.rulekit.options import choices, options_passed
 from warpline.rulekit.origins import (
     Origin,
+    assigned_values,
     executes_text,
     is_literal,
     only_value,
@@ -28,6 +29,7 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 
 _NOTHING, _AUTOCAST = "nullcontext", "autocast"
+_OLD = "torch.cuda.amp.autocast"  # takes ``enabled`` first
 _FULL, _TYPES = "float32", ("float32", "float16", "bfloat16", "half", "float", "float64", "double")
 _DEPTH = 6  # names, tables and functions that are followed one after the other: chosen, so that a circle ends
 
@@ -93,15 +95,38 @@ def _of_context(
         return found
     if (entry := table_read(context, source, node)) is not None:
         return _of_table(context, source, *entry)
-    if (given := only_value(context, source, node)) is not None:
-        return _of_context(context, *given, left - 1)
+    if isinstance(node, (cst.Name, cst.Attribute)):
+        given = assigned_values(context, source, node)
+        return _of_context(context, *given[0], left - 1) if len(given) == 1 else _of_values(context, given)
     if not isinstance(node, cst.Call):
         return None
     if _makes(source, node, _AUTOCAST):
-        given_type, off = _type_given(source, node), source.passed(node, "enabled") is False
-        return _of_type(context, source, given_type, left - 1) if given_type is not None and not off else None
+        return _of_call(context, source, node, left)
     back = source.returned(node)
     return _of_context(context, source, back if back is not None else node.func, left - 1)
+
+
+def _of_values(context: Context, values: list[tuple[Source, cst.BaseExpression]]) -> AutocastChoice | None:
+    """What decides between the contexts that the branches of an ``if`` give a name."""
+    kinds = [_kind(context, *one) for one in values]
+    on = [one for one, kind in zip(values, kinds, strict=True) if kind and _works(context, kind)]
+    if len(on) != 1 or len(on) + kinds.count("") != len(values):
+        return None
+    found = (_of_test(context, on[0][0], test, holds) for test, holds in conditions(*on[0]))
+    return next((one for one in found if one is not None), None)
+
+
+def _of_call(context: Context, source: Source, call: cst.Call, left: int) -> AutocastChoice | None:
+    """What has this autocast do nothing: its type, or what it takes as ``enabled``."""
+    given = _type_given(source, call)
+    enabled = source.argument(call, "enabled", 0 if source.is_named(call.func, _OLD) else None)
+    if enabled is not None and source.literal(enabled.value) is False:
+        return None
+    found = _of_type(context, source, given, left - 1) if given is not None else None
+    kind = _kind(context, source, given) if given is not None else "float16"
+    if found is not None or enabled is None or not _works(context, kind or ""):
+        return found
+    return _of_test(context, source, enabled.value, True)
 
 
 def _makes(source: Source, call: cst.Call, name: str) -> bool:
@@ -124,13 +149,27 @@ def _of_branches(context: Context, source: Source, node: cst.IfExp) -> AutocastC
     wanted = bool(kinds[0])
     if None in kinds or wanted == bool(kinds[1]) or not _works(context, kinds[0] or kinds[1] or ""):
         return None
-    if (flag := _flag(context, source, node.test, wanted)) is not None:
+    return _of_test(context, source, node.test, wanted)
+
+
+def _of_test(
+    context: Context, source: Source, test: cst.BaseExpression, holds: bool
+) -> AutocastChoice | None:
+    """The value for which ``test`` is not ``holds``: a flag, or what is compared with a word."""
+    if (flag := _flag(context, source, test, holds)) is not None:
         return flag
-    test = node.test
-    if wanted and isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
-        compared = test.comparisons[0]
-        if isinstance(compared.operator, cst.Equal) and is_literal(source, compared.comparator):
-            return _chosen(context, origin(context, source, test.left), source.code(compared.comparator))
+    for where, part, needed in parts_of(context, source, test, holds):
+        if not isinstance(part, cst.Comparison) or len(part.comparisons) != 1:
+            continue
+        found, (compared,) = origin(context, where, part.left), part.comparisons
+        if not found.editable or not is_literal(where, compared.comparator):
+            continue
+        word, now = where.literal(compared.comparator), found.source.literal(found.node)
+        if isinstance(compared.operator, cst.Equal if needed else cst.NotEqual) and word != now:
+            return _chosen(context, found, where.code(compared.comparator))
+        if isinstance(compared.operator, cst.NotEqual if needed else cst.Equal) and word == now:
+            others = [one for one in choices(found.source, found.node) if found.source.literal(one) != now]
+            return _chosen(context, found, found.source.code(others[0])) if len(others) == 1 else None
     return None
 
 

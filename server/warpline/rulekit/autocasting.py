@@ -9,6 +9,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
+from warpline.rulekit.autocast_off import entered_off
 from warpline.rulekit.calling import MOSTLY, Function, below, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.lowering import Lowering, LoweringEverywhere
@@ -118,7 +119,10 @@ def with_autocast(context: Context, step: TrainingStep | None, where: Region | N
         raise Refused("the step already uses autocast; these products run outside of it")
     if off := _autocasts(step):
         raise Refused(f"`{step.source.code(off[0])}` switches autocast off: change that")
-    lowering(context, where).check()
+    inner = lowering(context, where)
+    if kept := entered_off(context, inner):
+        raise Refused(f"`{kept}` is entered inside of it, switched off: switch that on")
+    inner.check()
     edits = Edits(where.source)
     autocast = edits.add_import("torch.autocast", "import torch")
     dtype = edits.add_import(f"torch.{half(context)}", "import torch")

@@ -98,7 +98,7 @@ def _flags_of_objects(
     for part, needed in _own_flags(source, node):
         yield source, part, needed
     function = source.enclosing(node, cst.FunctionDef)
-    for name, needed in _conditions(source, node):
+    for name, needed in conditions(source, node):
         if function is None or not isinstance(name, cst.Name):
             continue
         calls = passing(context, source, function, name.value)
@@ -271,18 +271,18 @@ def _does_only(source: Source, method: cst.FunctionDef, assign: cst.Assign) -> b
 
 def decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The flags of the conditions around ``node`` in its function, and of the returns before it."""
-    for part, holds in _conditions(source, node):
+    for part, holds in conditions(source, node):
         yield from flags_of(context, source, part, holds)
 
 
 def _own_flags(source: Source, node: cst.CSTNode) -> Iterator[tuple[cst.Attribute, bool]]:
     """The conditions that are attributes of the method's own object, each with what it has to be."""
-    for part, needed in _conditions(source, node):
+    for part, needed in conditions(source, node):
         if isinstance(part, cst.Attribute) and is_self(part.value):
             yield part, needed
 
 
-def _conditions(source: Source, node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, bool]]:
+def conditions(source: Source, node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, bool]]:
     """What has to hold, or not, for ``node`` to run: conditions around it and returns before it, taken apart
     where each part has to."""
     for outer in source.ancestors(node):
@@ -315,20 +315,27 @@ def _leaves(condition: cst.If) -> bool:
     return isinstance(small, (cst.Return, cst.Continue))
 
 
-def flags_of(
-    context: Context, source: Source, test: cst.BaseExpression, holds: bool, depth: int = _DEPTH
-) -> Iterator[Switch]:
+def flags_of(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> Iterator[Switch]:
     """Flags without which ``test`` would not be as it is: ``holds`` or not."""
-    for part, needed in _parts(test, holds):
-        found = origin(context, source, part)
+    for where, part, needed in parts_of(context, source, test, holds):
+        found = origin(context, where, part)
         value = found.source.literal(found.node) if found.kind != "unknown" else None
         if isinstance(value, bool):
             yield Switch(found, value is needed)
         elif isinstance(part, cst.Attribute) and (bare := bare_switch(context, part.attr.value)) is not None:
             yield Switch(bare, (bare.source.literal(bare.node) == "store_false") is needed)
-        elif depth and (given := _behind(context, source, part)) is not None:
+
+
+def parts_of(
+    context: Context, source: Source, test: cst.BaseExpression, holds: bool, depth: int = _DEPTH
+) -> Iterator[tuple[Source, cst.BaseExpression, bool]]:
+    """Expressions without which ``test`` would not be as it is, ``holds`` or not, each with what it is; those
+    of a condition that a name stands for, too."""
+    for part, needed in _parts(test, holds):
+        yield source, part, needed
+        if depth and (given := _behind(context, source, part)) is not None:
             where, inner, same = given
-            yield from flags_of(context, where, inner, needed is same, depth - 1)
+            yield from parts_of(context, where, inner, needed is same, depth - 1)
 
 
 def _behind(

@@ -43,6 +43,14 @@ def switches(source: Source, call: cst.Call) -> cst.BaseExpression | None:
     return action.value if action is not None and bare else None
 
 
+def choices(source: Source, default: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What an option with this ``default`` may be: its ``choices``."""
+    call = source.enclosing(default, cst.Call)
+    given = source.argument(call, "choices") if call is not None else None
+    listed = given.value if given is not None else None
+    return [one.value for one in listed.elements] if isinstance(listed, (cst.List, cst.Tuple)) else []
+
+
 def spellings(context: Context, source: Source, default: cst.BaseExpression) -> set[str]:
     """The words of the command line that give an option another value than this ``default``."""
     call, arg = source.enclosing(default, cst.Call), source.enclosing(default, cst.Arg)

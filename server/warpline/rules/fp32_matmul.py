@@ -7,7 +7,8 @@ float32, and of float32 convolutions if nothing runs under autocast. The fixes r
 loss under autocast (bfloat16 if the device supports it, else float16 with a `GradScaler`), or allow TF32.
 Where a function that the step calls has the model's call and returns float32, autocast begins at that call.
 Where the script has an option for autocast that is off (`--amp`), the fix is its default; where a value of
-its own chooses between autocast and `nullcontext()`, or gives autocast float32, the fix is that value. A
+its own chooses between autocast and `nullcontext()`, gives autocast float32 or switches it off
+(`enabled=cuda and args.precision == "bf16"`), the fix is that value. A
 script that allows TF32 has chosen its precision: what bfloat16 would gain on top is a hint.
 
 ## Why is this slow
@@ -204,7 +205,8 @@ agree to about 1e-2 (autocast) and 1e-3 (TF32); sums, norms and losses stay in f
 No autocast is offered where the recorded step has something under it that would raise: a product with a
 sparse matrix; a factorization, an FFT or complex numbers made of 16 bits; `index_add_` or another operator
 that would get two types; `binary_cross_entropy`; products in an autograd function without `custom_fwd`;
-operators and kernels of the script's own; `.numpy()` of a result.
+operators and kernels of the script's own; `.numpy()` of a result. None is offered around products inside of
+an autocast that the run saw switched off, either: there it would do nothing.
 
 ## References
 
