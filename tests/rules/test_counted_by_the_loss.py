@@ -37,6 +37,16 @@ def changed_to(tmp_path: Path, body: str, step: str = "return net(x, where)") ->
                 "return lost.sum() / hidden.sum()",
             ],
         ),
+        (  # targets that are ignored beside
+            "words = words.clamp(min=3)\nscores = self.head(x)\n"
+            f"lost = F.cross_entropy({FLAT}, reduction='none', ignore_index=3)\n"
+            "return (lost * hidden.view(-1)).sum() / hidden.sum()",
+            [
+                "counted = hidden.view(-1)\n",
+                "(scores, words.flatten()[counted], reduction='none', ignore_index=3)\n",
+                "return lost.sum() / hidden.sum()",
+            ],
+        ),
         (
             "weight = hidden * 0.5\nscores = self.head(self.norm(x))\n"
             "lost = F.cross_entropy(scores.transpose(1, 2), words, reduction='none')\n"

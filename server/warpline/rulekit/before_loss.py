@@ -160,10 +160,20 @@ def _left_out(source: Source, graph: Graph, found: PartlyUsed, mask: cst.BaseExp
     unscored = {one.value: one.unscored for one in graph.flow.unscored}
     nodes = [one for line in source.extent(mask) for one in graph.at((source.path, line))]
     products = [one for one in nodes if one.name == "mul"]
-    masks = [value for one in products for value in one.inputs if value in unscored]
+    masks = [
+        value
+        for one in products
+        for value in one.inputs
+        if value in unscored and not _is_loss(graph, value)  # losses of ignored targets are 0 as well
+    ]
     if len(products) != 1 or len(masks) != 1 or unscored[masks[0]] != found.rows - found.used:
         raise Refused(BY_HAND)
     return masks[0]
+
+
+def _is_loss(graph: Graph, value: int) -> bool:
+    made = graph.producer.get(graph.origin(value))
+    return made is not None and made.name in LOSSES
 
 
 def _checked(source: Source, parts: list[cst.BaseExpression], moved: list[cst.BaseExpression]) -> Statement:

@@ -45,6 +45,24 @@ def masked_mean() -> torch.Tensor:
     return (each * mask.flatten()).sum() / mask.sum()
 
 
+def masked_with_some_ignored() -> torch.Tensor:
+    head, states, labels = _inputs()
+    mask = labels != -100
+    kept = labels.clamp(min=0)
+    kept[:, :2] = 7
+    kept[:, 2:] += kept[:, 2:] == 7
+    each = F.cross_entropy(head(states).transpose(1, 2), kept, reduction="none", ignore_index=7)
+    return (each * mask).sum() / mask.sum()
+
+
+def ignored_more_than_masked() -> torch.Tensor:
+    head, states, labels = _inputs()
+    mask = torch.ones(ROWS, LENGTH)
+    mask[:, :2] = 0
+    each = F.cross_entropy(head(states).transpose(1, 2), labels, reduction="none")
+    return (each * mask).sum()
+
+
 def picked_then_masked() -> torch.Tensor:
     head, states, labels = _inputs()
     logs = F.log_softmax(head(states), -1).gather(-1, labels.clamp(min=0)[..., None]).squeeze(-1)
@@ -92,6 +110,16 @@ def all_count() -> torch.Tensor:
     return F.cross_entropy(head(states).view(-1, WORDS), labels.clamp(min=0).view(-1))
 
 
+def few_masked_and_few_ignored() -> torch.Tensor:
+    head, states, labels = _inputs()
+    labels = labels.clamp(min=0)
+    labels[:, 0] = -100
+    mask = torch.ones(ROWS, LENGTH)
+    mask[:, :2] = 0
+    each = F.cross_entropy(head(states).transpose(1, 2), labels, reduction="none")
+    return (each * mask).sum()
+
+
 def selected_before() -> torch.Tensor:
     head, states, labels = _inputs()
     wanted = labels != -100
@@ -133,6 +161,8 @@ def of_each_action() -> torch.Tensor:
         (ignored_behind_a_shift, ROWS * KEPT),
         (ignored_with_smoothing, ROWS * KEPT),
         (masked_mean, ROWS * KEPT),
+        (masked_with_some_ignored, ROWS * KEPT),
+        (ignored_more_than_masked, ROWS * KEPT),
         (picked_then_masked, ROWS * KEPT),
         (picked_and_masked_by_a_product, ROWS * KEPT),
         (chosen, ROWS * KEPT),
@@ -152,6 +182,7 @@ def test_few_rows_are_used(act: Callable[[], torch.Tensor], used: int) -> None:
     "act",
     [
         all_count,
+        few_masked_and_few_ignored,
         selected_before,
         added_to_its_input,
         accuracy_reads_all,

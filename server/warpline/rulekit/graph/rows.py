@@ -165,8 +165,11 @@ class _Uses:
     def _scored(self, node: Node, rows: int) -> int:
         targets = self.unscored.get(node.inputs[1]) if len(node.inputs) > 1 else None
         self.nodes[node] = None
+        left = rows
         if targets is not None and targets.entries == rows:
-            return rows - targets.unscored
-        # One loss for each row may be masked later.
+            left -= targets.unscored
         result = node.outputs[0]
-        return self.of(result, rows, _FAR) if self.graph.size(result) == rows > 1 else rows
+        if self.graph.size(result) != rows or rows == 1:
+            return left
+        # One loss for each row may be masked later.
+        return min(left, self.of(result, rows, _FAR) or left)
