@@ -98,6 +98,7 @@ def edited(
     )
     context = Context(profile, lambda file: text if file == str(path) else None)
     after = apply(text, fused_adam(context, cost).edits)
+    (tmp_path / "edited.py").write_text(after)
     again: dict[str, Any] = {}
     exec(after, again)
     for _ in range(5):
@@ -203,3 +204,42 @@ def test_settings_that_are_torchs_own_stay_out(tmp_path: Path) -> None:
 def test_others_are_left_alone(tmp_path: Path, facts: dict[str, str]) -> None:
     with pytest.raises(Refused):
         edited(tmp_path, **facts)
+
+
+BOTH = """
+def step():
+    for one in (optimizer, other):
+        one.zero_grad()
+    sum((p * torch.arange(3)).cos().sum() for p in params).backward()
+    optimizer.step()
+    other.step()
+"""
+
+
+@pytest.mark.parametrize("rate", ["0.02", "5e-4"])
+def test_all_optimizers_of_the_class_are_torchs(tmp_path: Path, rate: str) -> None:
+    made = f"Mine(params[:1], lr=0.02)\nother = Mine(params[1:], lr={rate})"
+    wanted = "optimizer = torch.optim.Adam(params[:1], lr=0.02, betas=(0.9, 0.99), eps=1e-7, fused=True)"
+    assert edited(tmp_path, made=made, more=BOTH) == wanted
+    assert f"other = torch.optim.Adam(params[1:], lr={rate}, betas" in (tmp_path / "edited.py").read_text()
+
+
+LOADED = """
+def resume({name}, path):
+    {name}.load_state_dict(torch.load(path))
+    return {name}
+"""
+
+
+def test_a_class_that_names_itself_in_a_script_that_loads_a_model(tmp_path: Path) -> None:
+    code = CODE.replace("super().__init__(params", "super(Mine, self).__init__(params")
+    edited(tmp_path, code=code, more=LOADED.format(name="model"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [LOADED.format(name="part") + "\nagain = lambda: resume(optimizer, 'x')\n", LOADED.format(name="opt")],
+)
+def test_a_state_that_may_be_the_optimizer_s_is_not_lost(tmp_path: Path, more: str) -> None:
+    with pytest.raises(Refused):
+        edited(tmp_path, more=more)

@@ -21,7 +21,7 @@ from warpline.rulekit.graph.evaluate import Evaluation, leaves
 from warpline.rulekit.rounds import nodes_at
 from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import NOT_LITERAL, Source, methods
+from warpline.syntax.source import NOT_LITERAL, Source, methods, only_target, receiver
 
 ADVICE = "if this is Adam's update, `torch.optim.Adam` or `AdamW` with `fused=True` makes it in one pass"
 _OTHERWISE = f"the optimizer does more than Adam, or is used otherwise: {ADVICE}"
@@ -65,28 +65,48 @@ def fused_adam(context: Context, cost: LineCost) -> Fix:
     old = context.torch_version < _FIRST_VERSION
     if update is None or owner is None or "step" not in methods(owner) or old:
         raise Refused(ADVICE)
-    (made_in, call), init = _only_call(context, source, owner, update.name.value), _initial(source, owner)
-    settings = _settings(made_in, source, init, call)
-    numbers = _recorded(context, source, owner)
+    calls, init = _calls(context, source, owner, update.name.value), _initial(source, owner)
+    recorded = _recorded(context, source, owner)
+    edits = Edits(calls[0][0])
+    kinds = [
+        _made_by_torch(context, edits, call, _settings(edits.source, source, init, call), recorded)
+        for _, call in calls
+    ]
+    return edits.fix(f"Use torch's fused {kinds[0]}", "unsafe")
+
+
+def _made_by_torch(
+    context: Context,
+    edits: Edits,
+    call: cst.Call,
+    settings: dict[str, tuple[Source, cst.BaseExpression]],
+    recorded: list[_Numbers],
+) -> str:
+    """Put torch's optimizer for the one that ``call`` makes, and give its name. Raises Refused where its
+    settings are none of the recorded ones."""
     for name, (where, value) in settings.items():
-        written, found = where.literal(value), getattr(numbers, name)
+        written, found = where.literal(value), [getattr(numbers, name) for numbers in recorded]
         # A scheduler may have changed the rate.
         known = [written, *(context.profile.facts.dataflow.rates if name == "lr" else ())]
-        if written is not NOT_LITERAL and not any(_is_near(one, found) for one in known):
+        near = (
+            any(_is_near(one, number) for one in known for number in found)
+            if written is not NOT_LITERAL
+            else True
+        )
+        if not near:
             raise Refused(_OTHERWISE)
-    decays = numbers.weight_decay != 0
-    if decays != ("weight_decay" in settings and not _is_none(*settings["weight_decay"])):
+    decays = {numbers.weight_decay != 0 for numbers in recorded}
+    if decays != {"weight_decay" in settings and not _is_none(*settings["weight_decay"])}:
         raise Refused(_OTHERWISE)
-    kind = "AdamW" if decays else "Adam"
-    edits = Edits(made_in)
+    kind = "AdamW" if True in decays else "Adam"
     adam = edits.add_import(f"torch.optim.{kind}", "import torch")
-    given = [made_in.code(call.args[0].value)]
+    given = [edits.source.code(call.args[0].value)]
     for name, (where, value) in settings.items():
-        if where.literal(value) != _DEFAULTS[name] and (decays or name != "weight_decay"):
+        if where.literal(value) != _DEFAULTS[name] and (True in decays or name != "weight_decay"):
             code = where.code(value)
             given.append(f"{name}=({code})" if isinstance(value, cst.Tuple) else f"{name}={code}")
     edits.replace(call, f"{adam}({', '.join([*given, 'fused=True'])})")
-    return edits.fix(f"Use torch's fused {kind}", "unsafe")
+    return kind
 
 
 def _is_near(written: Any, found: Any) -> bool:
@@ -101,9 +121,11 @@ def _is_none(where: Source, value: cst.BaseExpression) -> bool:
 # -- the text -----------------------------------------------------------------------------------
 
 
-def _only_call(context: Context, source: Source, owner: cst.ClassDef, update: str) -> tuple[Source, cst.Call]:
-    """The call that makes the optimizer, which has nothing that torch's has not, but perhaps a method
-    ``update`` of its own, and whose state nothing else reads. Raises Refused."""
+def _calls(
+    context: Context, source: Source, owner: cst.ClassDef, update: str
+) -> list[tuple[Source, cst.Call]]:
+    """The calls that make such optimizers, all in one file. The class has nothing that torch's has not, but
+    perhaps a method ``update`` of its own, and nothing else reads their state. Raises Refused."""
     name = owner.name.value
     own = {one.name.value for one in source.nodes(cst.FunctionDef, within=owner)}
     if len(owner.bases) != 1 or not source.is_named(owner.bases[0].value, "Optimizer"):
@@ -112,7 +134,9 @@ def _only_call(context: Context, source: Source, owner: cst.ClassDef, update: st
         one
         for other in context.sources()
         for one in other.nodes(cst.Name)
-        if one.value == name and other.enclosing(one, cst.ImportFrom) is None
+        if one.value == name
+        and other.enclosing(one, cst.ImportFrom) is None
+        and not (other is source and other.inside(one, owner))
     ]
     calls = [*context.calls(name)]
     hidden = {"state", update} - {"step"}
@@ -122,10 +146,37 @@ def _only_call(context: Context, source: Source, owner: cst.ClassDef, update: st
         for one in other.nodes(cst.Attribute)
         if one.attr.value in hidden and not (other is source and other.inside(one, owner))
     ]
-    loads = next(context.calls("torch.load"), None) is not None  # perhaps its state
-    if own != {"__init__", "step", update} or len(uses) != 2 or len(calls) != 1 or read or loads:
+    files = {made_in.path for made_in, _ in calls}
+    if own != {"__init__", "step", update} or len(uses) != len(calls) or len(files) != 1:
         raise Refused(_OTHERWISE)
-    return calls[0]
+    if read or any(_may_be_loaded(context, *one) for one in calls):
+        raise Refused(_OTHERWISE)
+    return calls
+
+
+def _may_be_loaded(context: Context, made_in: Source, call: cst.Call) -> bool:
+    """Whether the script may load a saved state into the optimizer that ``call`` makes: it loads one, and
+    not into something with another name, be it that of a function's parameter."""
+    held = only_target(made_in.parent(call))
+    optimizer = _last(held) if held is not None else ""
+    for source, load in context.calls("load_state_dict"):
+        into = receiver(load)
+        name = _last(into) if into is not None else ""
+        function = source.enclosing(load, cst.FunctionDef)
+        given = [
+            _last(arg.value)
+            for _, one in (context.calls(function.name.value) if function is not None else ())
+            for arg in one.args
+        ]
+        if not name or not optimizer or "opt" in name.lower() or optimizer in (name, *given):
+            return True
+    return False
+
+
+def _last(node: cst.BaseExpression) -> str:
+    """The last name of ``self.optimizer``; "" of anything else."""
+    named = node.attr if isinstance(node, cst.Attribute) else node
+    return named.value if isinstance(named, cst.Name) else ""
 
 
 def _initial(source: Source, owner: cst.ClassDef) -> cst.FunctionDef:
@@ -169,8 +220,8 @@ def _settings(
 # -- the recorded step --------------------------------------------------------------------------
 
 
-def _recorded(context: Context, source: Source, owner: cst.ClassDef) -> _Numbers:
-    """The numbers of the update that the class made of a parameter. Raises Refused where it is none of
+def _recorded(context: Context, source: Source, owner: cst.ClassDef) -> list[_Numbers]:
+    """The numbers of each update that the class made of a parameter. Raises Refused where one is none of
     Adam's."""
     graph = graph_around(context.profile.facts.dataflow)
     if graph is None:
@@ -183,15 +234,18 @@ def _recorded(context: Context, source: Source, owner: cst.ClassDef) -> _Numbers
     ]
     if not updates or len({graph.origin(node.inputs[0]) for node in updates}) != len(updates):
         raise Refused(_OTHERWISE)
-    node = updates[0]
-    while further := [one for one, value in graph.uses(node.outputs[0]) if _writes(graph, one, value)]:
-        node = further[0]
     constants = {
         abs(float(one))
         for other in nodes
         for one in (*other.arguments, *other.named.values())
         if isinstance(one, (int, float)) and one
     }
+    return [_numbers(graph, node, constants) for node in updates]
+
+
+def _numbers(graph: Graph, node: Node, constants: set[float]) -> _Numbers:
+    while further := [one for one, value in graph.uses(node.outputs[0]) if _writes(graph, one, value)]:
+        node = further[0]
     for given in permutations(leaves(graph, node.outputs[0])[node.outputs[0]]):
         if len(given) == len(_SAMPLES[0]) and (found := _fitted(graph, node, given, constants)) is not None:
             return found
