@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.annotated import read_example, texts
+from warpline.diagnosis import diagnose
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft
 from warpline.rules.tensor_made_on_host import TensorMadeOnHost
@@ -138,3 +139,73 @@ def test_between_two_statements_nothing_reads_it(made: str, between: str, offere
     assert bool(draft.fixes) is offered
     if offered:
         assert "torch.randn(9, device=device)" in after(text, draft.fixes[0], 4)
+
+
+AGAIN = """\
+import torch
+
+def noise(x, device, bias):
+    z = torch.randn(9{others})  #> cost cpu_ms=12 idle_ms=11 step_ms=12
+    #^ site tensor op=randn device=cpu to=cuda:0 bytes=9
+    {between}
+    {condition}
+        {moved}  #> cost device_ms=3 copy_ms=3 step_ms=3; use tensor
+    {after}
+    return z + bias
+
+for images in loader:
+    train(images, noise(images, "cuda", bias))  #> cost device_ms=30
+"""
+MOVED = "z = z.to(device)"
+
+
+@pytest.mark.parametrize(
+    ("moved", "condition", "device"),
+    [
+        (MOVED, "if USE_GPU:", 'device if USE_GPU else "cpu"'),
+        ("z = z.cuda()", "if torch.cuda.is_available() and not self.on_cpu:",
+         '"cuda" if torch.cuda.is_available() and not self.on_cpu else "cpu"'),
+        ("z, bias = z.cuda(), bias.cuda()", "if USE_GPU:", '"cuda" if USE_GPU else "cpu"'),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_moved_under_a_condition(moved: str, condition: str, device: str) -> None:
+    code = AGAIN.format(others="", between="pass", condition=condition, moved=moved, after="pass")
+    text, draft = found(code)
+    assert after(text, draft.fixes[0], 4) == f"z = torch.randn(9, device={device})"
+    assert draft.fixes[0].applicability == "unsafe"
+
+
+def test_a_name_that_is_moved_in_any_case() -> None:
+    code = AGAIN.format(others="", between="pass", condition="if True:", moved=MOVED, after="pass")
+    text, draft = found(code.replace("    if True:\n        z", "    z"))
+    assert after(text, draft.fixes[0], 4) == "z = torch.randn(9, device=device)"
+
+
+@pytest.mark.parametrize(
+    ("others", "between", "condition", "moved", "after_it"),
+    [
+        ("", "z = filtered(z)", "if USE_GPU:", MOVED, "pass"),
+        ("", "USE_GPU = len(x) > 9", "if USE_GPU:", MOVED, "pass"),
+        ("", "pass", "if next(turns):", MOVED, "pass"),
+        ("", "pass", "if bias is None:\n        z = z * 2\n    elif USE_GPU:", MOVED, "pass"),
+        ("", "pass", "for _ in range(2):", MOVED, "pass"),
+        ("", "pass", "if USE_GPU:", MOVED, "z = z.to(device)  #> use tensor"),
+        (", generator=g", "pass", "if USE_GPU:", MOVED, "pass"),
+        ("", "pass", "if USE_GPU:", "near = z.to(device)", "pass"),
+    ],
+)
+def test_what_else_may_read_it_keeps_it(
+    others: str, between: str, condition: str, moved: str, after_it: str
+) -> None:
+    code = AGAIN.format(others=others, between=between, condition=condition, moved=moved, after=after_it)
+    _, draft = found(code)
+    assert draft.fixes == ()
+
+
+def test_its_copy_is_no_finding_of_its_own() -> None:
+    """It would be made in pinned memory, and better on the device."""
+    code = AGAIN.format(others="", between="pass", condition="if USE_GPU:", moved=MOVED, after="pass")
+    copied = "cost device_ms=3 copy_ms=3 step_ms=3; kernel Memcpy_HtoD_Pageable kind=copy device_ms=3"
+    example = read_example(code.replace("cost device_ms=3 copy_ms=3 step_ms=3", copied))
+    findings = diagnose(example.profile, texts(example)).findings
+    assert [finding.rule for finding in findings] == ["tensor-made-on-host"]

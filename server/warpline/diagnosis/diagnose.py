@@ -258,8 +258,9 @@ def _explains(draft: Draft, other: Draft) -> bool:
 
 
 def _places(draft: Draft) -> set[tuple[str, int]]:
-    places = {draft.place, draft.cause.place}
-    return places | set(getattr(draft.change, "places", ()))
+    changes = draft.change.changes if isinstance(draft.change, Together) else (draft.change,)
+    changed = {place for change in changes for place in getattr(change, "places", ())}
+    return {draft.place, draft.cause.place} | changed
 
 
 def _finding(
