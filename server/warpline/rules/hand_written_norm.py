@@ -130,6 +130,54 @@ class RMSNorm(nn.Module):
 
 ## Example
 
+A norm over all but the batch, with one gain and one shift a channel, is a GroupNorm of one group:
+
+```python
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+TINY = 1e-8
+
+
+class WholeNorm(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones((1, channels, 1)))
+        self.shift = nn.Parameter(torch.zeros(1, channels, 1))
+
+    def forward(self, sound):
+        middle = sound.mean(2, keepdim=True).mean(1, keepdim=True)
+        #^ cost device_ms=2; op aten::mean shapes=[[4,64,900]] dtypes=float
+        #^ op aten::mean shapes=[[4,64,1]] dtypes=float
+        spread = ((sound - middle) ** 2).mean(dim=2, keepdim=True).mean(dim=1, keepdim=True)
+        #^ cost device_ms=5
+        return self.scale * (sound - middle) / (spread + TINY).sqrt() + self.shift
+        #^ found; cost device_ms=4; op aten::mul shapes=[[1,64,1],[4,64,900]] dtypes=float,float
+```
+
+## Use instead
+
+```python
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+TINY = 1e-8
+
+
+class WholeNorm(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones((1, channels, 1)))
+        self.shift = nn.Parameter(torch.zeros(1, channels, 1))
+
+    def forward(self, sound):
+        return F.group_norm(sound, 1, self.scale.view(-1), self.shift.view(-1), TINY)
+```
+
+## Example
+
 If a LayerNorm would give other values nothing is edited, and the finding says why:
 
 ```python
@@ -144,6 +192,15 @@ def forward(self, x):
 Nothing is edited: `std` divides by one less than the size, and `eps` is added outside the root.
 
 ## Near misses
+
+The mean is over one dimension, the variance over two:
+
+```python
+def scaled(x):
+    middle = x.mean(-1, keepdim=True)
+    spread = x.square().mean(-1, keepdim=True).mean(-2, keepdim=True) - middle**2  #> cost device_ms=9
+    return (x - middle) / torch.sqrt(spread + 1e-5)  #> cost device_ms=9
+```
 
 Standardizing over the batch is not a LayerNorm:
 
@@ -256,6 +313,8 @@ def _fix(context: Context, formula: Formula[Norm]) -> Fix:
         raise Refused(found.reason)
     if found.kind == "RMSNorm" and context.torch_version < (2, 9):
         raise Refused("this version of torch computes F.rms_norm with the same separate kernels")
+    if types is _Types.ALIKE and _has_channels(formula):
+        return _one_group(formula, rewrite)
     _check_parameters(formula)
     _check_types(formula)
     count = _trailing(formula)
@@ -287,6 +346,14 @@ def _fix(context: Context, formula: Formula[Norm]) -> Fix:
     others = [text for path, text in context.profile.sources.items() if path != formula.flow.source.path]
     unused = [one for one in formula.helpers if not any(f".{one.name.value}" in text for text in others)]
     return rewrite.to_call(name, _short(arguments), back, unused)
+
+
+def _one_group(formula: Formula[Norm], rewrite: Rewrite) -> Fix:
+    """A group norm of one group: it takes a number a channel, which layer_norm does not."""
+    found = formula.found
+    given = [f"{atom(rewrite.spell(one))}.view(-1)" if one else "None" for one in (found.weight, found.bias)]
+    eps = rewrite.spell(found.eps) if found.eps else "0.0"
+    return rewrite.to_call("torch.nn.functional.group_norm", [rewrite.spell(found.input), "1", *given, eps])
 
 
 def _with_cast(formula: Formula[Norm]) -> Rewrite:
@@ -389,9 +456,7 @@ def _check_parameters(formula: Formula[Norm]) -> None:
     for term in (formula.found.weight, formula.found.bias):
         if owner is None or term is None or term.op != "attr":
             continue
-        made = formula.flow.evaluator.members.get(str(term.value))
-        inner = [call for call in descend(made, cst.Call) if call is not made] if made is not None else []
-        sizes = [arg.value for arg in inner[0].args if arg.keyword is None] if inner else []
+        sizes = _sizes(formula, term)
         only = source.literal(sizes[0]) if sizes else None
         single = only == 1 or isinstance(only, float)  # torch.ones(1), torch.tensor(2.0)
         number = any(isinstance(one, _NUMBERS) for one in source.assigned(f"self.{term.value}", owner))
@@ -418,3 +483,29 @@ def _check_types(formula: Formula[Norm]) -> None:
             raise Refused(
                 "its input and its parameters have different types, which the fused norms do not accept"
             )
+
+
+def _sizes(formula: Formula[Norm], term: Term) -> list[cst.BaseExpression]:
+    """The sizes that a parameter is made with: 256 of ``nn.Parameter(torch.ones(256))``."""
+    made = formula.flow.evaluator.members.get(str(term.value))
+    inner = [call for call in descend(made, cst.Call) if call is not made] if made is not None else []
+    sizes = [arg.value for arg in inner[0].args if arg.keyword is None] if inner else []
+    if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
+        return [element.value for element in sizes[0].elements]
+    return sizes
+
+
+def _has_channels(formula: Formula[Norm]) -> bool:
+    """Whether all but the batch is normalised, and gain and shift have one number a channel."""
+    found, rank, literal = formula.found, _rank(formula), formula.flow.source.literal
+    if found.kind != "LayerNorm" or rank < 3 or {dim % rank for dim in found.dims} != {*range(1, rank)}:
+        return False
+    for sizes in (_sizes(formula, term) for term in (found.weight, found.bias) if term is not None):
+        if len(sizes) != rank or any(literal(one) != 1 for at, one in enumerate(sizes) if at != 1):
+            return False
+    pairs = [op.shapes for op in _forward(formula.costs) if op.name == "aten::mul" and len(op.shapes) == 2]
+    return any(
+        len(whole) == rank and tuple(gain) == (1, whole[1], *[1] * (rank - 2)) != tuple(whole)
+        for pair in pairs
+        for gain, whole in (pair, reversed(pair))
+    )

@@ -106,9 +106,15 @@ def layer_norm_by_std_mean() -> Any:
     return (X - mean) / std * GAIN + SHIFT
 
 
+def norm_of_whole_samples_by_two_means() -> Any:
+    rest = X - X.mean(2, keepdim=True).mean(1, keepdim=True)
+    return rest / ((rest * rest).mean(1, keepdim=True).mean(2, keepdim=True) + 1e-7) ** 0.5
+
+
 @pytest.mark.parametrize(
     ("act", "call"),
     [
+        (norm_of_whole_samples_by_two_means, "F.layer_norm"),
         (layer_norm_of_each_row, "F.layer_norm"),
         (layer_norm_by_std_mean, "F.layer_norm"),
         (batch_norm, "F.batch_norm(..., training=True)"),
@@ -134,6 +140,15 @@ def test_a_product_over_another_dimension_is_no_norm() -> None:
     def act() -> Any:
         rest = X - X.mean(-1, keepdim=True)
         return rest * torch.rsqrt(torch.einsum("bsd,bsd->bd", rest, rest) / 16 + 1e-5)[:, None]
+
+    assert calls(act) == []
+
+
+def test_means_over_unequal_dimensions_are_no_norm() -> None:
+    def act() -> Any:
+        mean = X.mean(2, keepdim=True)
+        square = X.square().mean(2, keepdim=True).mean(1, keepdim=True)
+        return (X - mean) / (square - mean * mean + 1e-7).sqrt()
 
     assert calls(act) == []
 

@@ -167,18 +167,31 @@ class Evaluation:
         return None
 
     def _reduction(self, node: Node, value: int) -> Numbers | None:
-        first = node.arguments[0]
+        means = _means(self.graph, node)
+        first = means[-1].arguments[0]
         numbers = self._argument(first)
         output = node.outputs.index(value)
         if numbers is None or not isinstance(first, Ref) or (output and node.name not in _PAIRS):
             return None
         shape = self.graph.shape(first.value)
-        dims = dims_of(node, len(shape))
+        dims = frozenset().union(*(dims_of(one, len(shape)) for one in means))
         if self.dims is not None and (dims, shape) != (self.dims, self.reduced):
             return None
         self.dims, self.reduced = dims, shape
+        self.nodes |= dict.fromkeys(means[1:])
         found = _reduced(node, numbers, self.entries, output)
         return None if found is None else (found,) * self.count
+
+
+def _means(graph: Graph, node: Node) -> list[Node]:
+    """A reduction, and the means before it that it is one with, as they keep their dimensions."""
+    found = [node]
+    while found[-1].name == "mean" and isinstance(first := found[-1].arguments[0], Ref):
+        before = graph.producer.get(first.value)
+        if before is None or before.name != "mean" or before.argument(2, "keepdim") is not True:
+            break
+        found.append(before)
+    return found
 
 
 def only_guards(node: Node) -> bool:

@@ -31,9 +31,23 @@ def _reduction(op: str) -> Call:
         keep = static(given.get("keepdim"))
         if not given.ok or given.get("dtype") or keep is ...:
             return None
-        return terms.make(op, given["input"], value=(dims(given.get("dim", "axis")), bool(keep)))
+        of, over = given["input"], dims(given.get("dim", "axis"))
+        if op == "mean" and of.op == "mean" and (both := _one_after_other(of.value, over)):
+            of, over = of.args[0], both
+        return terms.make(op, of, value=(over, bool(keep)))
 
     return call
+
+
+def _one_after_other(
+    before: tuple[tuple[int, ...] | None, bool], after: tuple[int, ...] | None
+) -> tuple[int, ...]:
+    """The dimensions of two means, the second of what the first kept; empty if some may be the same ones."""
+    first, keep = before
+    if not first or not after or not keep or {*first} & {*after}:
+        return ()
+    alike = len({dim < 0 for dim in (*first, *after)}) == 1
+    return tuple(sorted((*first, *after))) if alike else ()
 
 
 def _variance(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
