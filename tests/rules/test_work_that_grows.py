@@ -92,6 +92,60 @@ def test_nothing_is_found(facts: dict[str, object]) -> None:
     assert lines(code(**facts)) == []
 
 
+def trained(**facts: object) -> list[int]:
+    return lines(code(**facts).replace("ms=15 calls", "ms=15 backward_ms=9 calls"))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"more": "def epoch_ends(drift):\n    drift.seen.clear()"},
+        {"more": "def epoch_ends(drift):\n    drift.seen = []"},
+        {"more": "for voyage in voyages:\n    drift = Drift()"},
+        {"more": "for voyage in voyages:\n    drift = Drift()", "ms": "4 nodes=0"},
+    ],
+)
+def test_in_training_a_list_that_each_epoch_begins_again(facts: dict[str, object]) -> None:
+    assert trained(**facts) == [6]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"more": "def epoch_ends(drift):\n    del drift.seen[:100]"},
+        {"more": "def epoch_ends(drift):\n    drift.seen = drift.seen[-9:]"},
+        {"more": "def epoch_ends(drift):\n    drift.seen.pop()"},
+        {"more": "def epoch_ends(drift):\n    drift.seen = [drift.seen[-1]]"},
+        {"more": "drift.seen = []  #> cost calls=1"},
+        {"more": "for voyage in voyages:\n    drift = Drift()", "ms": "4 nodes=2"},  # the model looks back
+        {"made": "deque(maxlen=500)", "more": "for voyage in voyages:\n    drift = Drift()"},
+    ],
+)
+def test_in_training_what_gets_shorter_or_is_trained_on(facts: dict[str, object]) -> None:
+    assert trained(**facts) == []
+
+
+def test_of_two_lists_that_are_read_together_one_is_told() -> None:
+    text = code(kept="seen.append(wave); self.places.append(place)", read="self.seen + self.places")
+    text = text.replace("        self.seen = []\n", "        self.seen = []\n        self.places = []\n")
+    assert lines(text) == [7]
+
+
+def test_what_is_computed_of_it_by_some_steps_is_followed() -> None:
+    text = code(ms=0.01).replace(
+        "        return wave",
+        "        order = past.argsort()  #> cost calls=1\n"
+        "        rank = order.cumsum(0)  #> cost calls=1\n"
+        "        area = rank - order  #> cost step_ms=3 device_ms=3 calls=1"
+        + "".join(
+            f"\n        #^ op aten::sub count=0.2 shapes=[[{n}],[{n}],[]] device_ms=0.5"
+            for n in (5, 6, 7, 8, 9)
+        )
+        + "\n        return wave",
+    )
+    assert lines(text) == [6]
+
+
 def test_the_last_size_is_told() -> None:
     costs = {cost.line: cost for cost in read_example(code()).profile.lines}
     assert longer_each_step(costs[7], 5) == 128

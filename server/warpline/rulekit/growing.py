@@ -45,8 +45,8 @@ def longer_each_step(cost: LineCost, steps: int) -> int | None:
         shape = op.shapes[0] if op.shapes else ()
         if op.phase != "forward" or not shape or abs(op.count * steps - 1) > _ONCE:
             continue  # of each size there is one, in one step
-        for at, size in enumerate(shape):
-            rest = (*shape[:at], -1, *shape[at + 1 :], *op.shapes[1:])
+        for size in set(shape):  # other tensors of the operator may be as long
+            rest = tuple(tuple(-1 if one == size else one for one in other) for other in op.shapes)
             sizes.setdefault((op.name, rest), []).append(size)
     for found in sizes.values():
         found.sort()

@@ -205,12 +205,17 @@ def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
     ]
 
 
-def kept_for_good(context: Context) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
+def kept_for_good(
+    context: Context, *, epochs: bool = False
+) -> Iterator[tuple[Source, cst.BaseExpression, str]]:
     """Values that a line of each step puts where nothing is ever taken out, with the last name of that: not
-    emptied, cut or made again anywhere, and without a largest length."""
+    emptied, cut or made again anywhere, and without a largest length. ``epochs``: it may be emptied or made
+    again as a whole, but not in each step."""
     for source, _, small in _keeping(context):
         for keeper, value in _kept(source, small, sums=False):
-            if keeper and not isinstance(small, cst.Assign) and not _bounded(context, keeper, source, small):
+            if not keeper or isinstance(small, cst.Assign):
+                continue
+            if not _bounded(context, keeper, source, small, epochs=epochs):
                 yield source, value, keeper
 
 
@@ -231,9 +236,11 @@ def joined_for_good(
                     yield source, value, keeper
 
 
-def _bounded(context: Context, keeper: str, here: Source, growing: cst.BaseSmallStatement) -> bool:
+def _bounded(
+    context: Context, keeper: str, here: Source, growing: cst.BaseSmallStatement, *, epochs: bool = False
+) -> bool:
     """Whether what has that last name may get shorter, or not longer than some number; ``growing`` is the
-    statement that makes it longer."""
+    statement that makes it longer. ``epochs``: other than by beginning again, which not each step does."""
     first = next((one for one in here.nodes(cst.Name, within=growing) if one.value == keeper), None)
     attribute = first is not None and not here.is_value(first)
     values = []
@@ -243,6 +250,7 @@ def _bounded(context: Context, keeper: str, here: Source, growing: cst.BaseSmall
         if any(
             is_method(call, *_EMPTIES, "remove") and _last(receiver(call)) == keeper
             for call in source.nodes(cst.Call)
+            if not (epochs and is_method(call, "clear") and not _each_step(context, source, call))
         ):
             return True
         given = [
@@ -254,10 +262,26 @@ def _bounded(context: Context, keeper: str, here: Source, growing: cst.BaseSmall
         if any(isinstance(target, cst.Subscript) for target, _ in given):
             return True
         values += [(source, value) for _, value in given]
+    if epochs:
+        return not values or any(
+            not _is_empty(source, value) or _each_step(context, source, value) for source, value in values
+        )
     if len(values) != 1:
         return True
     source, value = values[0]
     return "maxlen" in source.code(value) or _made_often(context, source, value)
+
+
+def _each_step(context: Context, source: Source, node: cst.CSTNode) -> bool:
+    cost = context.cost(source.path, source.line(node))
+    return cost is not None and cost.calls >= _EACH
+
+
+def _is_empty(source: Source, value: cst.BaseExpression) -> bool:
+    """Whether it is a new list or the like with nothing in it, and without a largest length."""
+    if isinstance(value, (cst.List, cst.Dict)):
+        return not value.elements
+    return isinstance(value, cst.Call) and called_name(value) in _CONTAINERS and not value.args
 
 
 def _is_local(source: Source, target: cst.BaseExpression) -> bool:

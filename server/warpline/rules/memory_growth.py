@@ -6,7 +6,8 @@ Finds memory that grows from step to step, names the line that keeps it (if seve
 that allocates most of it), and computes how many steps are left. On a CPU it finds what is kept though
 nothing reads more of it than the newest entries, parts of tensors, which keep all of them, and caches without
 a largest size. Also, on any device, finds a list or a tensor that gets longer in each step and is never
-emptied, if each step computes something of all of it.
+emptied, if each step computes something of all of it. In training, the list may be emptied now and then, as
+that of an epoch's scores is, if what is computed of it has no gradient.
 
 ## Why is this slow
 
@@ -149,6 +150,43 @@ for images in loader:
 ## Use instead
 
 `self.total += scores.sum(0)`, `self.rows += len(scores)`, and the mean of these.
+
+## Example
+
+Scores of an epoch, of which each training step computes something:
+
+```python
+#> steps step_ms=40
+class Curve:
+    def __init__(self):
+        self.chances = []
+
+    def add(self, chances):
+        self.chances.append(chances.detach().flatten())  #> found; cost step_ms=0.1 calls=1
+
+    def middle(self):
+        everything = torch.cat(self.chances)
+        #^ cost step_ms=0.5 device_ms=0.5 calls=1; op aten::cat shapes=[[],[]]
+        order = everything.argsort()
+        #^ cost step_ms=4 device_ms=4 calls=1
+        #^ op aten::sort count=0.2 shapes=[[40960]] device_ms=0.8
+        #^ op aten::sort count=0.2 shapes=[[45056]] device_ms=0.8
+        #^ op aten::sort count=0.2 shapes=[[49152]] device_ms=0.8
+        #^ op aten::sort count=0.2 shapes=[[53248]] device_ms=0.8
+        #^ op aten::sort count=0.2 shapes=[[57344]] device_ms=0.8
+        return everything[order[len(order) // 2]]  #> cost calls=1
+
+for epoch in range(9):
+    curve = Curve()
+    for images, marks in loader:
+        chances = net(images)  #> cost step_ms=34 device_ms=34 backward_ms=22 calls=1
+        curve.add(chances)  #> cost calls=1
+        shown = curve.middle()  #> cost calls=1
+```
+
+## Use instead
+
+`curve.middle()` where the epoch ends, or counts of the chances in a histogram, whose size stays.
 
 ## Example
 
@@ -321,19 +359,10 @@ from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost
 from warpline.model.report import Evidence, Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
-from warpline.rulekit.graph import graph_around
-from warpline.rulekit.growing import LEAST_LENGTHS, longer_each_step
-from warpline.rulekit.keeping import (
-    detached,
-    endless_caches,
-    joined_for_good,
-    keepers,
-    kept_for_good,
-    kept_for_nothing,
-    parts_kept,
-)
+from warpline.rulekit.keeping import detached, endless_caches, keepers, kept_for_nothing, parts_kept
 from warpline.rulekit.memory import free_bytes, growth_bytes, never_reused
 from warpline.rulekit.newest import newest_read
+from warpline.rulekit.read_again import read_again
 from warpline.rulekit.saving import leaving
 from warpline.syntax.source import is_method
 from warpline.wire.sites import longest_epoch
@@ -348,8 +377,8 @@ _FULL = " At this rate, memory is full after {left} more steps."
 
 #: Operators that reduce to one number in the tensor that they computed: the storage stays as large.
 _WHOLE = ("aten::mse_loss", "aten::smooth_l1_loss", "aten::binary_cross_entropy", "aten::soft_margin_loss")
-#: They make one tensor of a list of tensors.
-_JOINS = ("aten::cat", "aten::stack")
+_A_SUM = "keep what is computed of it (a sum and a count), or only the last few"
+_AT_THE_END = "compute it where the epoch ends, or keep what is computed of it (sums and counts, a histogram)"
 
 
 class MemoryGrowth(Rule):
@@ -467,32 +496,23 @@ def _clone(source: Source, value: cst.BaseExpression) -> Fix:
 
 def _read_again(context: Context) -> Iterator[Draft]:
     """What gets longer in each step, and is read as a whole in each."""
-    steps = context.profile.steps.captured
-    longer = {cost: size for cost in context.profile.lines if (size := longer_each_step(cost, steps))}
-    summed = _summed_again(context)
-    if not longer and not summed:
-        return
-    for source, value, keeper in (*kept_for_good(context), *joined_for_good(context, longer)):
-        reading = [cost for cost in (*longer, *summed) if _is_read(context, cost, keeper)]
-        if reading:  # the sizes of what is joined are not recorded
-            joining = (cost for cost in context.profile.lines if _joins(context, cost, keeper))
-            reading = list(dict.fromkeys((*reading, *joining)))
-        spent = sum(cost.step_ms for cost in reading)
+    for one in read_again(context):
+        spent = sum(cost.step_ms for cost in one.reading)
         if not context.matters(spent):
             continue
-        hottest = max(reading, key=lambda cost: cost.step_ms)
+        hottest = max(one.reading, key=lambda cost: cost.step_ms)
         held, told = never_reused(context)
-        lengths = [longer[cost] for cost in reading if cost in longer]
         yield context.draft(
-            source.place(value),
-            f"Each step adds to `{keeper}`, and computes something of all that is in it: "
-            + ("a tensor of size {size} in the captured steps" if lengths else "{size} tensors")
-            + ". That takes {spent} ({share}), and longer in each step."
+            one.place,
+            f"Each step adds to `{one.keeper}`, and computes something of all that is in it: "
+            + ("a tensor of size {size} in the captured steps" if one.length else "{size} tensors")
+            + ". That takes {spent} ({share}), and longer in each step"
+            + (", until it is emptied." if one.epochs else ".")
             + held,
             {
-                "size": count("size in the last captured step", max(lengths))
-                if lengths
-                else count("tensors in the recorded step", max(summed.get(cost, 0) for cost in reading)),
+                "size": count("size in the last captured step", one.length)
+                if one.length
+                else count("tensors in the recorded step", one.tensors),
                 **context.spent("work on all that is kept", spent),
                 **told,
             },
@@ -500,49 +520,9 @@ def _read_again(context: Context) -> Iterator[Draft]:
             cost_ms=None,  # now: later steps spend more
             severity="warning" if context.share(spent) >= _MUCH else "information",
             # Less is left to compute for the newest part only.
-            change=Together(tuple(leaving(context, cost.place, 0.0) for cost in reading)),
-            fixes=["keep what is computed of it (a sum and a count), or only the last few"],
+            change=Together(tuple(leaving(context, cost.place, 0.0) for cost in one.reading)),
+            fixes=[_AT_THE_END if one.epochs else _A_SUM],
         )
-
-
-def _summed_again(context: Context) -> dict[LineCost, int]:
-    """Lines that compute what the step before has computed, and go on with something new, as the sum of a
-    longer and longer list does; with the number of tensors from before the step that they read."""
-    graph, again = graph_around(context.profile.facts.dataflow), set(context.profile.facts.dataflow.again)
-    found: dict[LineCost, int] = {}
-    if graph is None or not again:
-        return found
-    for cost in context.profile.lines:
-        nodes = graph.at(cost.place)
-        pieces = {value for node in nodes for value in node.inputs if value not in graph.producer}
-        if {node.index in again for node in nodes} == {True, False} and len(pieces) >= LEAST_LENGTHS:
-            found[cost] = len(pieces)
-    return found
-
-
-def _is_read(context: Context, line: LineCost, keeper: str) -> bool:
-    """Whether a line names ``keeper``, or what its function makes of that."""
-    source, read = _named(context, line)
-    made = [
-        value
-        for name in read
-        if source.is_value(name)
-        for value in source.assigned(name.value, within=source.enclosing(name, cst.FunctionDef))
-    ]
-    read += [name for value in made for name in source.nodes(cst.Name, within=value)]
-    return keeper in {name.value for name in read}
-
-
-def _joins(context: Context, line: LineCost, keeper: str) -> bool:
-    joined = any(op.name in _JOINS and not any(op.shapes[:1]) for op in line.ops)
-    return joined and keeper in {name.value for name in _named(context, line)[1]}
-
-
-def _named(context: Context, line: LineCost) -> tuple[Source, list[cst.Name]]:
-    source = context.source(line.file)
-    statement = source.statement_at(line.line)
-    simple = isinstance(statement, cst.SimpleStatementLine)
-    return source, source.nodes(cst.Name, within=statement) if simple else []
 
 
 def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Draft]:
