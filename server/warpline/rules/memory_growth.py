@@ -153,7 +153,7 @@ for images in loader:
 
 ## Example
 
-Scores of an epoch, of which each training step computes something:
+Each training step computes something of all scores of the epoch so far:
 
 ```python
 #> steps step_ms=40
@@ -186,7 +186,7 @@ for epoch in range(9):
 
 ## Use instead
 
-`curve.middle()` where the epoch ends, or counts of the chances in a histogram, whose size stays.
+`curve.middle()` where the epoch ends, or a histogram: it stays as small as it is.
 
 ## Example
 
