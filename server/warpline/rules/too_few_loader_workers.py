@@ -7,6 +7,10 @@ machine has free cores, and computes how many workers would keep up with the ste
 as for a disk, share cores with each other and with the step. On a CPU whose operators have one thread, that
 one sleeps while the step waits, and its core is free for a worker meanwhile.
 
+Where no core is free since each worker keeps several busy, the finding is about threads: libraries, as
+NumPy's for products, have one for each core in each worker, and these wait for more work in a loop. Then no
+number of workers is offered: first these libraries need one thread, and what that gains is a bound.
+
 ## Why is this slow
 
 `n` workers load `n` batches in the time that one worker needs for one. If that is longer than `n`
@@ -112,7 +116,36 @@ for epoch in range(14):
         train(batch)
 ```
 
+## Example
+
+Two workers whose libraries have threads of their own, so that no core is left for a third:
+
+```python
+#> flags cpu_count=6; workers batch_ms=200 busy=2.4
+from torch.utils.data import DataLoader
+
+loader = DataLoader(spectra, batch_size=64, num_workers=2)
+#^ found; site loader num_workers=2 batches_per_epoch=500 epochs_started=1
+for power, labels in loader:  #> cost cpu_ms=80 idle_ms=80 loader_ms=80; use loader
+    train(power, labels)  #> cost device_ms=20
+```
+
+## Use instead
+
+`OPENBLAS_NUM_THREADS=1` in the environment, and more workers.
+
 ## Near misses
+
+The same where workers with one thread would have no core either:
+
+```python
+#> flags cpu_count=3; workers batch_ms=200 busy=1.6
+from torch.utils.data import DataLoader
+
+loader = DataLoader(spectra, batch_size=64, num_workers=2)  #> site loader num_workers=2 epochs_started=1
+for power, labels in loader:  #> cost cpu_ms=80 idle_ms=80 loader_ms=80; use loader
+    train(power, labels)  #> cost device_ms=20
+```
 
 Workers that compute, on a CPU whose cores the operators' threads take:
 
@@ -179,9 +212,18 @@ from warpline.rulekit.loaders import (
     waits,
     whence,
 )
+from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
 _LATE = "With num_workers={present} each step waits {spent} for the next batch ({share} of the step). "
+_THREADS = (
+    "Each worker keeps {cores} cores busy: a library has threads of its own in it, which may just wait for "
+    "work in a loop. With one thread each there is room for {workers} workers."
+)
+_LIMIT = (
+    "give libraries one thread in workers (`OPENBLAS_NUM_THREADS` and `MKL_NUM_THREADS` in the environment "
+    "for NumPy, or threadpoolctl's `threadpool_limits` in `worker_init_fn`), then raise num_workers"
+)
 
 
 class TooFewLoaderWorkers(Rule):
@@ -201,16 +243,19 @@ class TooFewLoaderWorkers(Rule):
             own_ms = context.step_ms - wait
             enough = math.ceil(batch_ms / max(own_ms, batch_ms / 64)) + 1
             busy = _busy(context)
-            workers = min(enough, _room(context, busy), loader.batches_per_epoch or 64, 64)
-            # All work takes so long that no core is free.
-            least_ms = (own_ms + batch_ms * busy) / (context.profile.facts.flags.cpu_count or 1)
-            left = max(0.0, batch_ms / max(1, workers) - own_ms, least_ms - own_ms)
+            most = min(enough, loader.batches_per_epoch or 64, 64)
+            workers = min(most, _room(context, busy))
+            left = _left(context, own_ms, batch_ms, workers, busy)
             kept = kept_samples(context, site, lines, wait)
             if kept is not None and (workers <= present or kept.left_ms <= max(left, taking_ms(batch_ms))):
                 evidence = {"present": count("num_workers", present, "workers")}
                 yield made_once(context, site, _LATE, wait, kept, evidence, unseen=wait > captured)
                 continue
             if workers <= present:
+                alone = min(most, _room(context, 1.0))
+                saving = wait - _left(context, own_ms, batch_ms, alone, 1.0)
+                if busy > 1 and alone > present and context.matters(saving):
+                    yield _of_threads(context, site, busy, alone, wait, saving)
                 continue
             title = f"Use {workers} worker processes"
             yield context.draft(
@@ -242,6 +287,33 @@ class TooFewLoaderWorkers(Rule):
                 fixes=[partial(change_loader, context, site, title, num_workers=str(workers))],
                 unseen=wait > captured,
             )
+
+
+def _left(context: Context, own_ms: float, batch_ms: float, workers: int, busy: float) -> float:
+    """What a step waits for batches of so many workers: each makes them in turn, and all that work has to be
+    done by the cores that there are."""
+    least_ms = (own_ms + batch_ms * busy) / (context.profile.facts.flags.cpu_count or 1)
+    return max(0.0, batch_ms / max(1, workers) - own_ms, least_ms - own_ms)
+
+
+def _of_threads(context: Context, site: Site, busy: float, workers: int, wait: float, saving: float) -> Draft:
+    """No core is left for more workers, since libraries have threads of their own in each. How much of that
+    is a wait in a loop is not known, so the gain is a bound."""
+    present = facts_of(Loader, site).num_workers or 0
+    return context.draft(
+        edit_site(context, site, "num_workers"),
+        _LATE + _THREADS,
+        {
+            "present": count("num_workers", present, "workers"),
+            **context.spent("exposed wait", wait),
+            "cores": count("cores that a worker keeps busy", busy, "cores"),
+            "workers": count("workers of one thread each", workers, "workers"),
+        },
+        cause=iterated_at(context, site),
+        cost_ms=wait,
+        saving_ms=saving,
+        fixes=[_LIMIT],
+    )
 
 
 def _busy(context: Context) -> float:
