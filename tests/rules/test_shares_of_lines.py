@@ -35,7 +35,7 @@ GROWS = """\
 #> steps step_ms=50
 out = first
 for at in range(64):
-    out = torch.cat([out, net(out)], 1)
+    out = torch.cat([out, net(batch)], 1)
     #^ cost step_ms=45 device_ms=40 launches=900 calls=64
     #^ op aten::cat outer=true count=64 device_ms={joined} cpu_ms=1
     #^ op aten::mm outer=true count=900 device_ms=38 cpu_ms=19

@@ -88,12 +88,8 @@ def _made_by_torch(
         written, found = where.literal(value), [getattr(numbers, name) for numbers in recorded]
         # A scheduler may have changed the rate.
         known = [written, *(context.profile.facts.dataflow.rates if name == "lr" else ())]
-        near = (
-            any(_is_near(one, number) for one in known for number in found)
-            if written is not NOT_LITERAL
-            else True
-        )
-        if not near:
+        near = any(_is_near(one, number) for one in known for number in found if one is not NOT_LITERAL)
+        if written is not NOT_LITERAL and not near:
             raise Refused(_OTHERWISE)
     decays = {numbers.weight_decay != 0 for numbers in recorded}
     if decays != {"weight_decay" in settings and not _is_none(*settings["weight_decay"])}:
