@@ -76,6 +76,29 @@ def filled_before(context: Context, columns: int) -> set[tuple[str, int]]:
     return _filling(context, functions, columns)
 
 
+def filled_up_before(context: Context) -> tuple[str, int] | None:
+    """The first line that fills rows up before the steps: ``row + [0] * (width - len(row))``. None where more
+    than one function does."""
+    found: dict[tuple[str, cst.CSTNode | None], list[tuple[str, int]]] = {}
+    for source in context.sources():
+        for one in source.nodes(cst.BinaryOperation):
+            place = source.place(one)
+            before = context.cost(*place) is None and context.reached.node(source, one) is not False
+            if before and _is_missing(source, one) and _fills(source, one):
+                function = source.enclosing(one, cst.FunctionDef)
+                found.setdefault((source.path, function), []).append(place)
+    return min(next(iter(found.values()))) if len(found) == 1 else None
+
+
+def _fills(source: Source, missing: cst.BinaryOperation) -> bool:
+    """Whether a list is repeated so often, or a call fills so many entries."""
+    above = source.parent(missing)
+    if isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Multiply):
+        return any(isinstance(side, cst.List) for side in (above.left, above.right))
+    call = source.enclosing(missing, cst.Call)
+    return call is not None and source.is_named(call.func, "pad", *_FILLS)
+
+
 def loaded_at(context: Context) -> tuple[str, int] | None:
     """The line that decides how much padding the batches of the only loader that a step uses have, where rows
     are padded to the longest of their batch: the order that a sampler of the script's own takes them in, or
@@ -183,11 +206,16 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
             size = assigned(source, function, sizes[-1])
             yield source.returned(size) or size
     for difference in source.nodes(cst.BinaryOperation, within=function):
-        own = source.code(difference.right)
-        if isinstance(difference.operator, cst.Subtract) and (
-            "len(" in own or "shape" in own or "size(" in own
-        ):
+        if _is_missing(source, difference):
             yield assigned(source, function, difference.left)
+
+
+def _is_missing(source: Source, difference: cst.BinaryOperation) -> bool:
+    """Whether it is as ``limit - len(row)``."""
+    own = source.code(difference.right)
+    return isinstance(difference.operator, cst.Subtract) and (
+        "len(" in own or "shape" in own or "size(" in own
+    )
 
 
 def sizes_of(source: Source, call: cst.Call) -> list[cst.BaseExpression]:

@@ -132,7 +132,14 @@ from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
 from warpline.rulekit.padded_later import by_flag, by_no_word, padding_flag
-from warpline.rulekit.padding import filled_at, filled_before, hides_classes, loaded_at, padded_at
+from warpline.rulekit.padding import (
+    filled_at,
+    filled_before,
+    filled_up_before,
+    hides_classes,
+    loaded_at,
+    padded_at,
+)
 from warpline.rulekit.row_lengths import BY_HAND, COMPARED, by_word, to_longest_row
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.used_columns import to_used_columns
@@ -172,8 +179,10 @@ class PaddedBatches(Rule):
         fix = _fix(context, graph, worst, fixed) if context.matters(spent * less / _share(worst)) else None
         less = _share(worst) if fix is None else less
         ordered = fix is not None and _is_ragged(worst)
+        # An edit is made where the step reads the batch.
+        before = filled_up_before(context) if fix is None and not _is_ragged(worst) else None
         yield context.draft(
-            fixed or _place(context, worst) or site.place,
+            fixed or before or _place(context, worst) or site.place,
             "{padded} of the {all} positions of a batch are padding. Their share of the lines that work on "
             "the batch is {spent} a step ({share})."
             + (_SHARED if worst.shared else "")
