@@ -6,6 +6,9 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
+from warpline.model.change import Change
+from warpline.model.profile import Profile
+from warpline.model.report import Predicted
 
 TABLE = """\
 #> {device}; steps step_ms=20
@@ -34,3 +37,23 @@ def test_a_cpu_gives_the_memory_of_the_gradient_back(device: str, spent_ms: floa
     )
     spent = next(one for one in found.evidence if one.unit == "ms")
     assert spent.value == pytest.approx(spent_ms)
+
+
+@pytest.mark.parametrize(
+    ("batch", "by", "basis", "found"),
+    [
+        (2000, "aten::embedding", "simulated", True),  # few rows: the usual gain is known
+        (25000, "aten::embedding", "probed", True),
+        (25000, "aten::embedding", "simulated", False),
+        (40000, "aten::embedding", "probed", False),  # most of the table is read
+        (25000, "aten::_embedding_bag", "probed", False),  # no trial is made of it
+    ],
+)
+def test_up_to_a_quarter_of_the_rows_a_trial_decides(batch: int, by: str, basis: str, found: bool) -> None:
+    def predict(profile: Profile, change: Change) -> Predicted:
+        return Predicted(14.0, 20 / 14, "probed" if basis == "probed" else "simulated")
+
+    text = TABLE.replace("{device}", "device kind=cuda").replace("[512,8", f"[{batch},8")
+    example = read_example(text.replace("aten::embedding", by))
+    findings = diagnose(example.profile, texts(example), predict=predict).findings
+    assert ("dense-embedding-gradient" in {one.rule for one in findings}) is found

@@ -12,8 +12,11 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import is_product
 
 #: Share of the rows up to which a sparse gradient was seen to gain with every optimizer that was tried; at a
-#: quarter of the rows it was 1.0 to 1.7 times (the page of ``dense-embedding-gradient`` has the rest).
-MOST_READ = costs.bound("rows-read")
+#: quarter of the rows it was 1.0 to 1.7 times (the page of ``dense-embedding-gradient`` has the rest), which
+#: a trial has to tell.
+MOST_READ, _MOST_TRIED = costs.bound("rows-read"), costs.bound("rows-tried")
+#: The operator of look-ups that can be tried.
+TRIED = "aten::embedding"
 #: By the operator that looks rows up, the one that adds to the gradient's rows, and which of its inputs has
 #: them. A table that is indexed (``table[ids]``) has a dense gradient like an embedding's.
 _READS = {
@@ -41,10 +44,15 @@ class Table:
     def shape(self) -> tuple[int, int]:
         return self.rows, self.columns
 
+    @property
+    def most(self) -> float:
+        """The most rows that a step may read: more where the look-up can be tried."""
+        return (_MOST_TRIED if self.by == TRIED else MOST_READ) * self.rows
+
 
 def tables(context: Context) -> Iterator[Table]:
-    """Embedding tables whose dense gradient a step fills although it reads at most ``MOST_READ`` of the rows.
-    A table that a matrix product uses as well, as tied output weights, is left out."""
+    """Embedding tables whose dense gradient a step fills although it reads few of the rows. A table that a
+    matrix product uses as well, as tied output weights, is left out."""
     for cost in context.profile.lines:
         for op in cost.ops:
             dense, at = _READS.get(op.name, ("", 0))
@@ -61,7 +69,7 @@ def tables(context: Context) -> Iterator[Table]:
             read = op.count * math.prod(op.shapes[1])
             if at:
                 read = sum(other.count * math.prod(other.shapes[at]) for other in adding) / columns
-            if read > MOST_READ * rows or _used_otherwise(context, rows, columns):
+            if _used_otherwise(context, rows, columns):
                 continue
             filling = sum(
                 other.device_ms
@@ -69,7 +77,9 @@ def tables(context: Context) -> Iterator[Table]:
                 if (other.phase == "backward" and other.shapes and other.shapes[0] == (rows, columns))
                 or other in adding
             )
-            yield Table(cost, rows, columns, read, share_of(filling, cost), op.name, op.count)
+            table = Table(cost, rows, columns, read, share_of(filling, cost), op.name, op.count)
+            if read <= table.most:
+                yield table
 
 
 def _used_otherwise(context: Context, rows: int, columns: int) -> bool:

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds embeddings with at most a tenth of their rows read in a step, while the backward pass fills a
-gradient of the table's size and the optimizer updates all of it. It reports nothing if the table has
+gradient of the table's size and the optimizer updates all of it; with up to a quarter of the rows, where a
+trial with the step's sizes says that it gains. It reports nothing if the table has
 another use (tied output weights), or if momentum or weight decay of its parameter group change all rows
 anyway. Tables of one optimizer become sparse by one edit. With Adam, it reports only tables that are
 nearly all that Adam updates and take a fifth of the step, because `SparseAdam` gives other results.
@@ -199,7 +200,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.changing import Changes
-from warpline.rulekit.embeddings import MOST_READ, Table, share_of, tables
+from warpline.rulekit.embeddings import MOST_READ, TRIED, Table, share_of, tables
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.holders import argument, holder, lacking, made_with
 from warpline.rulekit.literals import is_switched_on
@@ -224,9 +225,10 @@ class DenseEmbeddingGradient(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        by_edit: dict[tuple[str, int], list[Draft]] = {}
+        by_edit: dict[tuple[tuple[str, int], bool], list[Draft]] = {}
         for draft, optimizer in self._drafts(context):
-            by_edit.setdefault(optimizer.place if draft.fixes else draft.place, []).append(draft)
+            place = optimizer.place if draft.fixes else draft.place
+            by_edit.setdefault((place, draft.tried), []).append(draft)
         for drafts in by_edit.values():
             yield _of_all(drafts)
 
@@ -235,7 +237,7 @@ class DenseEmbeddingGradient(Rule):
             table = looked_up[0]
             modules = max(1, len(_made(context, table)))
             read = sum(one.read for one in looked_up) / modules
-            if read > MOST_READ * table.rows:
+            if read > table.most:
                 continue
             for site in context.sites("optimizer"):
                 drafts = list(_judged(context, looked_up, read, site))
@@ -298,8 +300,9 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
         parts[one.cost.place] = min(1.0, parts.get(one.cost.place, 0.0) + one.filled)
     costs = context.costs(parts)
     spent = sum(cost.step_ms * parts[cost.place] for cost in costs) / many
+    many_read = read > MOST_READ * table.rows
     if kind in _OTHER_RESULT:
-        if of_table < MOST_OF_THE_MODEL or context.share(spent) < MUCH_OF_THE_STEP:
+        if many_read or of_table < MOST_OF_THE_MODEL or context.share(spent) < MUCH_OF_THE_STEP:
             return
     elif kind not in _SAME_RESULT:
         return
@@ -323,9 +326,8 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
             cause=max((cost.place for cost in costs), key=lambda at: _spent(context, parts, at)),
             cost_ms=spent,
             saving_ms=spent * (1 - read / table.rows),
-            change=change
-            if table.by != "aten::embedding"
-            else Replace("embedding", tuple(parts), change, asked, shares),
+            change=change if table.by != TRIED else Replace("embedding", tuple(parts), change, asked, shares),
+            tried=many_read,
             fixes=[partial(_fix, context, table, made, site, kind)],
         )
 
