@@ -134,6 +134,18 @@ UPDATE = Part(
     (),
     (6,),
 )
+#: ``old.copy_(0.1 * new + 0.9 * old)``
+COPIED = Part(
+    (
+        ("aten.mul.Tensor", ["%1", 0.1], (2,)),
+        ("aten.mul.Tensor", ["%0", 0.9], (3,)),
+        ("aten.add.Tensor", ["%2", "%3"], (4,)),
+        ("aten.copy_.default", ["%0", "%4"], (5,)),
+    ),
+    (0, 1),
+    (),
+    (5,),
+)
 ROWS = (Tensor((3, 16), "float32"), Tensor((3,), "int64"), Tensor((10, 16), "float32"))
 #: A CPU's fused attention of each round's queries and keys, the values of which all rounds have in common.
 _ON_CPU = "aten._scaled_dot_product_flash_attention_for_cpu.default"
@@ -251,6 +263,7 @@ ANYWHERE = (
         (*[Tensor((size, 4), "float32") for size in (2, 3) * 2], Tensor((), "float32")),
         (msgspec.json.encode(UPDATE).decode(), "2", "0,1"),
     ),
+    Question("lists", SQUARES[:1] * 4, (msgspec.json.encode(COPIED).decode(), "2", "0,1")),
     *(
         Question("recurrent", (Tensor((4, 6)), Tensor((gates * 8, 8))), (layer, "5"), backward=True)
         for layer, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))

@@ -173,6 +173,8 @@ def test_an_update_of_each_parameter_is_tried_on_lists_of_them() -> None:
     ]
     (usual,) = questions(recorded(averaged(*[5] * 9, 6, other=9)), replace(change, options=("10",)))
     assert usual.options[1] == "9"
+    (some,) = questions(recorded(averaged(*[2**19, 2] * 6)), replace(change, options=("12",)))
+    assert [one.shape for one in some.tensors] == [*[(2,)] * 3, *[(2**19,)] * 3] * 2, "small and large ones"
     assert not questions(recorded(averaged(5, 6, 7, other=1)), change), "too many do something else"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.annotated import FILE, read_example, texts
-from warpline.model.change import RemoveLaunches
+from warpline.model.change import Replace
 from warpline.rulekit import Context
 from warpline.rules.parameter_loop import ParameterLoop
 from warpline.wire.dataflow import DIRECT, MODULE, Dataflow, OperatorSite
@@ -103,10 +103,10 @@ def test_a_parameter_is_one_without_its_gradient_too() -> None:
     assert [draft.line for draft in ParameterLoop().find(context)] == [1]
 
 
-def test_an_average_that_is_copied_is_not_tried_operator_by_operator() -> None:
+def test_an_average_that_is_copied_is_tried_on_lists() -> None:
     example = read_example("#> device kind=cpu" + CODE)
     (draft,) = ParameterLoop().find(Context(example.profile, texts(example)))
-    assert isinstance(draft.change, RemoveLaunches)
+    assert isinstance(draft.change, Replace) and draft.change.by == "lists"
 
 
 HELPER = """\

@@ -42,8 +42,9 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
 
 
 def lists_for(profile: Profile, change: Replace) -> inputs.Weighted:
-    """A loop that updates one tensor after the other, on so many of them as a trial of an optimizer has.
-    Options of ``change``: the number of rounds a step. Nothing where many rounds call other operators."""
+    """A loop that updates one tensor after the other, on so many of them as a trial of an optimizer has:
+    small ones and large ones. Options of ``change``: the number of rounds a step. Nothing where many rounds call
+    other operators."""
     flow = profile.facts.dataflow
     rows = called_at(flow, set(change.places))
     every_turn = _rounds(flow, rows, int(change.options[0]))
@@ -56,6 +57,7 @@ def lists_for(profile: Profile, change: Replace) -> inputs.Weighted:
     given = [part_of(flow, turn)[1] for turn in turns]
     if len({len(values) for values in given}) > 1:
         return []
+    given.sort(key=lambda values: sum(prod(shape_of(flow, value)) for value in values))
     own = [at for at, of_all in enumerate(zip(*given, strict=True)) if len(set(of_all)) > 1]
     sizes = [tuple(shape_of(flow, values[at]) for at in own) for values in given]
     whole = sum(prod(shape) for shapes in sizes for shape in shapes)
@@ -68,7 +70,7 @@ def lists_for(profile: Profile, change: Replace) -> inputs.Weighted:
         for at in range(len(given[0]))
         for which in (chosen if at in own else chosen[:1])
     ]
-    part = json.dumps(asdict(part_of(flow, turns[chosen[0]])[0]))
+    part = json.dumps(asdict(part_of(flow, turns[0])[0]))
     return [(Question("lists", tuple(tensors), (part, str(len(chosen)), ",".join(map(str, own)))), 1.0)]
 
 

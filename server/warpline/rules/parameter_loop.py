@@ -287,9 +287,6 @@ def _over_lists(context: Context, own: list[LineCost], loading: Sequence[LineCos
     rounds = max(map(_rounds, own))
     each = sum(op.count for cost in own for op in _updating(cost)) / rounds
     otherwise = RemoveLaunches(places, fuse=False, keep=1 / (1 + each))
-    # An average that is computed and copied is one `_foreach_lerp_`, which the trial does not know.
-    if any(op.name == "aten::copy_" for cost in own for op in _updating(cost)):
-        return otherwise
     return Replace("lists", places, otherwise, (str(round(rounds)),))
 
 

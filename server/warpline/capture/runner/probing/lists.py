@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 import torch
 
-from ....wire.dataflow import value_of
+from ....wire.dataflow import TENSOR, value_of
 from ....wire.probing import Part, Question, part_from_json
 from .compiled import as_module, plainly, seeded, small
 from .pair import Pair
@@ -15,6 +15,8 @@ from .pair import Pair
 #: What each round has of a value, by the value's number.
 Values = Dict[int, List[Any]]
 Step = Callable[[Values], None]
+#: Of the two shares of an average, which are one together.
+_ROUNDING = 1e-6
 
 
 def lists(question: Question, device: str) -> Pair:
@@ -26,7 +28,7 @@ def lists(question: Question, device: str) -> Pair:
     each = _inputs(question, own, rounds, len(part.inputs), device)
     whole = [[one.clone() for one in given] for given in each]
     work = plainly(part, [given[0] for given in each])
-    steps = [_step(operator) for operator in part.operators]
+    steps = [_step(operator) for operator in _averaged(part.operators)]
     if not any(listed for listed, _ in steps):
         raise ValueError("no operator of the loop takes a list")
 
@@ -51,6 +53,26 @@ def lists(question: Question, device: str) -> Pair:
 def _inputs(question: Question, own: Set[int], rounds: int, count: int, device: str) -> List[List[Any]]:
     tensors = iter(question.tensors)
     return [[small(next(tensors), device) for _ in range(rounds if at in own else 1)] for at in range(count)]
+
+
+def _averaged(operators: Sequence[Any]) -> Sequence[Any]:
+    """An average that is computed and copied is one ``lerp_``, as the edit makes it."""
+    if [name.split(".")[1] for name, _, _ in operators] != ["mul", "mul", "add", "copy_"]:
+        return operators
+    (_, kept, first), (_, new, second), (_, both, total), (_, copied, outputs) = operators
+    if copied[0] == new[0]:
+        kept, new = new, kept
+    wired = {*both} == {f"{TENSOR}{one}" for one in (*first, *second)}
+    shares = kept[1], new[1]
+    if (
+        not wired
+        or copied != [kept[0], f"{TENSOR}{total[0]}"]
+        or not all(type(one) is float for one in shares)
+    ):
+        return operators
+    if abs(sum(shares) - 1) > _ROUNDING:
+        return operators
+    return [("aten.lerp_.Scalar", [kept[0], new[0], shares[1]], outputs)]
 
 
 def _step(operator: Any) -> Tuple[bool, Step]:
