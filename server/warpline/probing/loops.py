@@ -43,8 +43,8 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
 
 def lists_for(profile: Profile, change: Replace) -> inputs.Weighted:
     """A loop that updates one tensor after the other, on so many of them as a trial of an optimizer has:
-    small ones and large ones. Options of ``change``: the number of rounds a step. Nothing where many rounds call
-    other operators."""
+    small ones and large ones. Options of ``change``: the number of rounds a step. Nothing where many rounds
+    call other operators."""
     flow = profile.facts.dataflow
     rows = called_at(flow, set(change.places))
     every_turn = _rounds(flow, rows, int(change.options[0]))

@@ -365,6 +365,9 @@ def _sent_back(context: Context, source: Source, keeper: str, statement: cst.Sim
     auxiliary loss or a residual connection: the graph is then needed, and freed with the step."""
     function = source.enclosing(statement, cst.FunctionDef)
     for back in source.nodes(cst.Return, within=function) if function is not None else ():
+        cost = context.cost(source.path, source.line(back))
+        if cost is None or cost.calls < _EACH:
+            continue  # at the end of a training loop, its history comes back
         if keeper in _names(source, back, parted=False):
             return True
     own = source.place(statement)
