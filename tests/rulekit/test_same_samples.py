@@ -45,7 +45,7 @@ def kept(body: str = BODY, call: str = CALL, use: str = USE, more: str = "") -> 
     (same,) = found
     assert same.runs((FILE, 7))
     try:
-        return apply(example.text, kept_in_init(context, same).edits)
+        return apply(example.text, kept_in_init(same).edits)
     except Refused:
         return ""
 

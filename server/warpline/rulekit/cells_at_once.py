@@ -56,7 +56,7 @@ def layer_at_once(context: Context, found: Cells) -> Fix:
     written = _written(source, found.loop, by_hand)
     made = _made(context, source, written.call, found.layer, by_hand)
     edits = Edits(source)
-    _make(source, edits, made, found.layer, written.dim)
+    _make(edits, made, found.layer, written.dim)
     function = source.enclosing(found.loop, cst.FunctionDef)
     if function is None or any(source.code(one) == "None" for name in written.states
                                for one in source.assigned(name, within=function)):  # fmt: skip
@@ -174,7 +174,7 @@ def _made(context: Context, source: Source, call: cst.Call, layer: str, by_hand:
     return made[0]
 
 
-def _make(source: Source, edits: Edits, made: cst.Call, layer: str, dim: int) -> None:
+def _make(edits: Edits, made: cst.Call, layer: str, dim: int) -> None:
     if not isinstance(made.func, cst.Attribute):
         raise Refused(BY_HAND.format(layer))
     edits.replace(made.func.attr, layer)

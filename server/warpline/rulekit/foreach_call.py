@@ -34,7 +34,7 @@ def _called(context: Context, source: Source, line: int, call_line: int) -> Fix:
     if function is None or not loops or not isinstance(loops[0], cst.For):
         raise Refused(ADVICE)
     loop = Loop(context, source, loops[0])
-    call = _only_call(context, source, function, loop)
+    call = _only_call(context, function, loop)
     inner, edits = _Body(context, source, function), Edits(source)
     inner.module = edits.add_import("torch", "import torch")
     given = []
@@ -58,7 +58,7 @@ def _called(context: Context, source: Source, line: int, call_line: int) -> Fix:
     return inner.result(edits)
 
 
-def _only_call(context: Context, source: Source, function: cst.FunctionDef, loop: Loop) -> cst.Call:
+def _only_call(context: Context, function: cst.FunctionDef, loop: Loop) -> cst.Call:
     """The call that is all that a round does, if nothing else uses the function. Raises Refused."""
     small = alone(loop.body[0]) if len(loop.body) == 1 else None
     call = small.value if isinstance(small, cst.Expr) else None

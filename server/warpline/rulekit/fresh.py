@@ -39,8 +39,13 @@ def pinned_where_made(source: Source, line: int, edits: Edits) -> None:
     if not moves:
         raise Refused(BY_HAND)
     for call in made.values():
-        torch = source.code(call.func).rpartition(".")[0] or edits.add_import("torch", "import torch")
-        edits.set_argument(call, "pin_memory", f"{torch}.cuda.is_available()")
+        make_pinned(source, call, edits)
+
+
+def make_pinned(source: Source, call: cst.Call, edits: Edits) -> None:
+    """Has one of ``MAKES`` make its tensor in pinned memory, where there is a GPU."""
+    torch = source.code(call.func).rpartition(".")[0] or edits.add_import("torch", "import torch")
+    edits.set_argument(call, "pin_memory", f"{torch}.cuda.is_available()")
 
 
 def _made(source: Source, node: cst.BaseExpression, path: _Path, left: int) -> cst.Call:

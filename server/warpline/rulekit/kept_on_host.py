@@ -15,7 +15,7 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.rulekit.copies import FileLine, move_calls, moved_to, moves_at
 from warpline.rulekit.flags import attributes_assigned
-from warpline.rulekit.fresh import BY_HAND, MAKES, PROCESSES, changes
+from warpline.rulekit.fresh import BY_HAND, MAKES, PROCESSES, changes, make_pinned
 from warpline.rulekit.graph.graph import PIECE, PIECES, Graph, Node, graph_of
 from warpline.rulekit.graph.storages import VIEWS, storages
 from warpline.rulekit.origins import assigned_values, field_names, fields, is_self, only_value
@@ -104,8 +104,7 @@ def pin(context: Context, kept: Kept, edits: Edits, copied: FileLine) -> None:
     always = all(is_method(move, "cuda") or _needs_gpu(context, copied[0], move) for move in moves)
     source, node = kept.source, kept.node
     if not kept.several and isinstance(node, cst.Call) and source.name(node.func) in MAKES:
-        torch = source.code(node.func).rpartition(".")[0] or edits.add_import("torch", "import torch")
-        edits.set_argument(node, "pin_memory", f"{torch}.cuda.is_available()")
+        make_pinned(source, node, edits)
         return
     code = source.code(node)
     if always and not kept.several:

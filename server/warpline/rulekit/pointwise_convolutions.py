@@ -159,7 +159,7 @@ def as_linear(context: Context, graph: Graph, found: Pointwise) -> Fix:
     if any(map(_tells_convolutions_apart, context.sources())):
         raise Refused("the script treats convolutions by their class, as for their first weights")
     for name, made in layers.items():
-        _refuse_other_uses(context, source, function, name)
+        _refuse_other_uses(context, function, name)
         _replaced(source, edits, made)
     return edits.fix("Use nn.Linear, without the transposes", "unsafe")
 
@@ -207,7 +207,7 @@ def _tells_convolutions_apart(source: Source) -> bool:
     return False
 
 
-def _refuse_other_uses(context: Context, source: Source, function: cst.FunctionDef, name: str) -> None:
+def _refuse_other_uses(context: Context, function: cst.FunctionDef, name: str) -> None:
     """Raises Refused where an attribute of this name is more than assigned, and called in ``function``."""
     for other in context.sources():
         for one in other.nodes(cst.Attribute):

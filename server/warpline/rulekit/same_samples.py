@@ -78,7 +78,7 @@ def same_calls(context: Context, places: Iterable[FileLine]) -> Iterator[SameCal
                 yield SameCall(source, call, tuple(_called_here(context, call, own)))
 
 
-def kept_in_init(context: Context, same: SameCall) -> Fix:
+def kept_in_init(same: SameCall) -> Fix:
     """Make the call at the end of the class's ``__init__``, and read what it gave. Raises Refused."""
     source, call = same.source, same.call
     owner, function = source.enclosing(call, cst.ClassDef), source.enclosing(call, cst.FunctionDef)
@@ -163,7 +163,7 @@ def _is_same_name(context: Context, source: Source, name: cst.Name, reads: _Read
             return False
         called = source.parent(above)
         if isinstance(called, cst.Call) and called.func is above:
-            return _is_same_function(context, source, above.attr.value, reads)
+            return _is_same_function(context, above.attr.value, reads)
         reads.attributes.add(above.attr.value)
         return True
     if name.value in _BUILTINS:
@@ -179,10 +179,10 @@ def _is_same_name(context: Context, source: Source, name: cst.Name, reads: _Read
     if value is not None:
         reads.constants.add(value)
         return not _is_written(source, name.value) and _is_same(context, source, value, frozenset(), reads)
-    return _is_same_function(context, source, source.name(name).rpartition(".")[2], reads)
+    return _is_same_function(context, source.name(name).rpartition(".")[2], reads)
 
 
-def _is_same_function(context: Context, source: Source, name: str, reads: _Reads) -> bool:
+def _is_same_function(context: Context, name: str, reads: _Reads) -> bool:
     """Whether the user's only function of this name returns the same for the same arguments."""
     found = [(other, one) for other in context.sources() for one in other.functions(name)]
     if len(found) != 1 or found[0][1].decorators:

@@ -44,7 +44,7 @@ def to_used_columns(context: Context, graph: Graph, found: Padding) -> Fix:
         raise Refused(BY_HAND)
     if is_counted_on(context, graph, statement, found):
         raise Refused(BY_HAND)
-    token, rows = _token(context, source, graph, compared), source.code(part)
+    token, rows = _token(source, graph, compared), source.code(part)
     edits = Edits(source)
     # The last column that has something else: the place of the largest sum over the columns so far.
     used = f"({rows} != {token}).any(0).cumsum(0).argmax()"
@@ -62,7 +62,7 @@ def _compared(graph: Graph, value: int) -> Node | None:
     return uses[0] if uses and len(numbers) == 1 else None
 
 
-def _token(context: Context, source: Source, graph: Graph, compared: Node) -> str:
+def _token(source: Source, graph: Graph, compared: Node) -> str:
     """The padding token, as the file names it."""
     number, place = compared.arguments[1], graph.place(compared)
     if place is None or place[0] != source.path:

@@ -220,7 +220,7 @@ class SlowSampleLine(Rule):
                 cost_ms=exposed,
                 saving_ms=exposed,
                 change=Scale(hot.lines, device=0.0, host=0.0) if of_library is None else None,
-                fixes=hot.fixes(context),
+                fixes=hot.fixes(),
             )
 
     def _in_workers(self, context: Context, site: Site) -> Iterator[Draft]:
@@ -259,7 +259,7 @@ class SlowSampleLine(Rule):
             cause=iterated_at(context, site),
             cost_ms=waited,
             saving_ms=min(waited, hot.spent_ms / (facts_of(Loader, site).num_workers or 1)),
-            fixes=hot.fixes(context),
+            fixes=hot.fixes(),
         )
 
 
@@ -304,8 +304,8 @@ class _Hot(NamedTuple):
     said: str
     same: SameCall | None = None
 
-    def fixes(self, context: Context) -> list[Callable[[], Fix]]:
-        return [partial(kept_in_init, context, self.same)] if self.same is not None else []
+    def fixes(self) -> list[Callable[[], Fix]]:
+        return [partial(kept_in_init, self.same)] if self.same is not None else []
 
 
 def _hottest(

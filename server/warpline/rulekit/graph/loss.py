@@ -219,7 +219,8 @@ def _of_masked_sums(graph: Graph) -> Iterator[Match]:
                 users = (user for user, _ in graph.uses(difference.outputs[0]))
                 pick = last = next((user for user in users if user.name in _SELECTIONS), None)
             else:
-                pick, last = _picked(graph, difference, scores), difference
+                own, share = _of_scores(graph, difference, scores)
+                pick, last = own[0] if share == 1 and own[0].name in _PICKS else None, difference
             tail = added_up(graph, last) if pick is not None and last is not None else None
             nodes = (*weights, total, *(logarithm or ()), difference, *([pick] if pick else ()))
             if tail and is_written_out(graph, (*nodes, *tail)):
@@ -290,15 +291,6 @@ def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
         if users[0].name == "log":
             return nodes
         value = users[0].outputs[0]
-    return None
-
-
-def _picked(graph: Graph, difference: Node, scores: int) -> Node | None:
-    """The operator that picks the scores of the classes for ``difference``."""
-    for value in difference.inputs:
-        node = _unsqueezed(graph, graph.producer.get(graph.origin(value)))
-        if node is not None and node.name in _PICKS and graph.origin(node.inputs[0]) == graph.origin(scores):
-            return node
     return None
 
 
