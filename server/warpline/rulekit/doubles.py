@@ -11,7 +11,7 @@ from warpline.model.report import Fix
 from warpline.rulekit.origins import called_as, parameters
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name, is_method
+from warpline.syntax.source import Source, is_method, taken
 
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
 #: Names of names that are followed: chosen, so that a circle ends.
@@ -288,25 +288,13 @@ def _bound(source: Source, name: cst.Name) -> list[cst.BaseExpression] | None:
         for turn in turns:
             targets = source.nodes(cst.Name, within=turn.target)
             if any(one.value == name.value for one in targets) and not source.inside(name, turn.iter):
-                return _elements(source, turn, name.value)
+                pairs = taken(turn.target, turn.iter)
+                return next(([over] for part, over in pairs if source.code(part) == name.value), None)
         if isinstance(outer, cst.FunctionDef):
             assigned = source.assigned(name.value, within=outer)
             return None if assigned else _passed(source, outer, name.value)
         inner = outer
     return None
-
-
-def _elements(source: Source, turn: cst.For | cst.CompFor, name: str) -> list[cst.BaseExpression] | None:
-    """What ``name`` is an element of: the iterable of the loop, or the one of ``zip`` or ``enumerate``."""
-    if isinstance(turn.target, cst.Name):
-        return [turn.iter]
-    if not isinstance(turn.target, cst.Tuple) or not isinstance(turn.iter, cst.Call):
-        return None
-    names = [source.code(one.value) for one in turn.target.elements]
-    args = [arg.value for arg in turn.iter.args]
-    if name in names and called_name(turn.iter) == "zip" and len(args) == len(names):
-        return [args[names.index(name)]]
-    return args[:1] if called_name(turn.iter) == "enumerate" and names[1:] == [name] else None
 
 
 def _passed(source: Source, function: cst.FunctionDef, name: str) -> list[cst.BaseExpression] | None:

@@ -20,7 +20,7 @@ from warpline.rulekit.graph.graph import PIECE, PIECES, Graph, Node, graph_of
 from warpline.rulekit.graph.storages import VIEWS, storages
 from warpline.rulekit.origins import assigned_values, field_names, fields, is_self, only_value
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, called_name, is_method, is_whole, only_target, receiver
+from warpline.syntax.source import Source, called_name, is_method, is_whole, only_target, receiver, taken
 from warpline.wire.sites import Loader, facts_of
 
 #: Methods that give a view, as far as the record does not say otherwise.
@@ -41,7 +41,6 @@ _SEVERAL = (
     "max", "min", "median", "mode", "kthvalue", "unique", "where", "nonzero", "svd", "qr", "eigh", "load",
     "frexp", "histogram", "broadcast_tensors", "device", "compile",
 )  # fmt: skip
-_TURNS = ("iter", "enumerate", "zip", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm", "reversed", "list", "tuple")
 _DEPTH = 12  # names that are followed one after the other: chosen, so that a circle ends
 
 
@@ -305,22 +304,12 @@ def _turn_of(source: Source, name: cst.Name) -> cst.BaseExpression | None:
         targets = [one for one in source.nodes(cst.Name, within=loop.target) if one.value == name.value]
         if not targets:
             continue
-        over: cst.BaseExpression = loop.iter
-        target: cst.BaseExpression = loop.target
-        while isinstance(over, cst.Call) and source.name(over.func) in _TURNS and over.args:
-            kind, at = source.name(over.func), 0
-            if kind in ("enumerate", "zip") and isinstance(target, cst.Tuple):
-                at = next(i for i, one in enumerate(target.elements) if source.inside(targets[0], one))
-                target = target.elements[at].value
-                at -= kind == "enumerate"
-            if not 0 <= at < len(over.args):
-                raise Refused(BY_HAND)
-            over = over.args[at].value
-        if is_method(over, "items", "values"):
-            over = receiver(over) or over
-        elif target is not targets[0]:
-            raise Refused(BY_HAND)
-        return over
+        for target, over in taken(loop.target, loop.iter):
+            if source.inside(targets[0], target) and is_method(over, "items", "values"):
+                return receiver(over) or over
+            if target is targets[0]:
+                return over
+        raise Refused(BY_HAND)
     return None
 
 

@@ -9,7 +9,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import whole_graph
 from warpline.rulekit.rounds import Rounds, nodes_at
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, is_method
+from warpline.syntax.source import Source, is_method, taken
 
 #: Functions that give the same of a number as of a tensor that holds it.
 _SAME = ("int", "float", "bool")
@@ -51,15 +51,8 @@ def _over(
     source: Source, target: cst.BaseExpression, through: cst.BaseExpression
 ) -> tuple[cst.Name, cst.Name | cst.Attribute]:
     """The name of a round's piece and the tensor, which may stand in ``enumerate``."""
-    if (
-        isinstance(through, cst.Call)
-        and source.name(through.func) == "enumerate"
-        and isinstance(target, cst.Tuple)
-        and len(target.elements) == 2
-        and through.args
-    ):
-        target, through = target.elements[1].value, through.args[0].value
-    if not isinstance(target, cst.Name) or not isinstance(through, (cst.Name, cst.Attribute)):
+    (target, through), *others = taken(target, through)
+    if others or not isinstance(target, cst.Name) or not isinstance(through, (cst.Name, cst.Attribute)):
         raise Refused("the loop does not go over a tensor")
     return target, through
 

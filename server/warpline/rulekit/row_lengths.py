@@ -17,7 +17,7 @@ from warpline.rulekit.origins import passing
 from warpline.rulekit.padding import assigned, is_fixed, sizes_of, telling
 from warpline.rulekit.terms import function_at, names_in
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, called_name, only_target
+from warpline.syntax.source import Source, Statement, called_name, only_target, taken
 from warpline.wire.dataflow import Padding
 
 TITLE = "Pad each batch to its longest row"
@@ -360,16 +360,8 @@ def _stored(
 def _over(source: Source, function: cst.FunctionDef, loop: cst.For | cst.CompFor, filled: str) -> str:
     """``for row in rows``, without the tensor that is filled and without numbers. Raises Refused where the
     rows may be an iterator, which can be read only once."""
-    target: cst.BaseExpression = loop.target
-    rows = loop.iter
-    parts = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else []
-    args = [arg.value for arg in rows.args] if isinstance(rows, cst.Call) else []
-    name = called_name(rows) if isinstance(rows, cst.Call) else ""
-    if len(parts) == 2 and (
-        (name == "zip" and len(args) == 2 and source.code(args[0]) == filled)
-        or (name == "enumerate" and len(args) == 1)
-    ):
-        target, rows = parts[1], args[-1]
+    pairs = [pair for pair in taken(loop.target, loop.iter) if source.code(pair[1]) != filled]
+    target, rows = pairs[0] if len(pairs) == 1 else (loop.target, loop.iter)
     written = source.code(rows)
     sized = any(
         called_name(call) == "len" and call.args and source.code(call.args[0].value) == written

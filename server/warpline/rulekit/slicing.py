@@ -12,7 +12,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import Origin, origin, overridden, parameters
-from warpline.syntax.source import Source, called_name, is_method
+from warpline.syntax.source import SAME_TURNS, Source, called_name, is_method
 
 #: Lines of a loop that has one turn a step run as often; a partial step more or less at the window's ends.
 _ONCE = 0.5
@@ -243,13 +243,9 @@ def _gives_turns(source: Source, call: cst.Call, over: cst.BaseExpression) -> bo
     node: cst.CSTNode | None = call
     while node is not None and node is not over:
         node = source.parent(node)
-        if isinstance(node, cst.Call) and not source.is_named(node.func, *_SAME_TURNS):
+        if isinstance(node, cst.Call) and not source.is_named(node.func, "enumerate", "zip", *SAME_TURNS):
             return False
     return True
-
-
-#: Calls that give a loop the same turns as what they are given.
-_SAME_TURNS = ("enumerate", "tqdm", "list", "iter", "track", "zip")
 
 
 def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpression]:

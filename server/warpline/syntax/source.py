@@ -36,6 +36,8 @@ _COMPOUND = (
 )
 #: Expressions that a dot may follow as they are.
 DOTTED = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
+#: Calls that give a loop as many turns as what they are given, one element each.
+SAME_TURNS = ("iter", "list", "tuple", "reversed", "tqdm", "track")
 _STATEMENT = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
 _BLANK = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline)
@@ -103,6 +105,25 @@ def methods(owner: cst.ClassDef) -> dict[str, cst.FunctionDef]:
 def only_target(node: cst.CSTNode | None) -> cst.BaseExpression | None:
     """What an assignment gives its value; None for one of several, and for what is no assignment."""
     return node.targets[0].target if isinstance(node, cst.Assign) and len(node.targets) == 1 else None
+
+
+def taken(
+    target: cst.BaseExpression, over: cst.BaseExpression
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The parts of a loop's target with what each is an element of, also in ``enumerate`` and ``zip``; not
+    the number of a turn."""
+    parts = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else []
+    args = [arg.value for arg in over.args if arg.keyword is None] if isinstance(over, cst.Call) else []
+    name = called_name(over) if isinstance(over, cst.Call) and args else ""
+    if name in SAME_TURNS:
+        yield from taken(target, args[0])
+    elif name == "enumerate" and len(parts) == 2:
+        yield from taken(parts[1], args[0])
+    elif name == "zip" and len(parts) == len(args):
+        for part, arg in zip(parts, args, strict=True):
+            yield from taken(part, arg)
+    else:
+        yield target, over
 
 
 def appended(node: cst.CSTNode | None) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
