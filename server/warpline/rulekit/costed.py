@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpline.model.change import Change, Fuse, Replace
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.wire.probing import KINDS
 
 
@@ -32,6 +32,11 @@ class Costed:
     def places(self) -> tuple[tuple[str, int], ...]:
         """File and line of each cost, in order."""
         return tuple(cost.place for cost in self.costs)
+
+    @property
+    def forward(self) -> list[Op]:
+        """The operators of the lines' forward passes."""
+        return [op for cost in self.costs for op in cost.ops if op.phase == "forward"]
 
     def fused_ms(self) -> float:
         """The least that a fused version costs, in ms: the widest kernel of each phase (on a CPU, the widest

@@ -204,6 +204,6 @@ def _smoothing(formula: Formula[Loss], share: Term) -> str:
 def _rank(formula: Formula[Loss]) -> int:
     """The most dimensions of what a softmax, or the right class, there was taken of; 0 where that is not
     known."""
-    ops = [op for cost in formula.costs for op in cost.ops if op.phase == "forward" and op.shapes]
+    ops = [op for op in formula.forward if op.shapes]
     taken = [op for op in ops if any(word in op.name for word in ("softmax", "logsumexp", "gather"))]
     return max((len(op.shapes[0]) for op in taken), default=0)

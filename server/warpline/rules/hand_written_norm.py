@@ -245,12 +245,12 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import libcst as cst
 
-from warpline.model.profile import LineCost, Op
+from warpline.model.profile import Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule
 from warpline.rulekit.formulas.norm import Norm, norm
@@ -373,7 +373,7 @@ def _with_cast(formula: Formula[Norm]) -> Rewrite:
 
 def _types(context: Context, formula: Formula[Norm]) -> _Types:
     """What the recorded operators say; of one type where there are none."""
-    found, ops = formula.found, _forward(formula.costs)
+    found, ops = formula.found, formula.forward
     if any(_is_mixed(op) for op in ops):
         return _Types.MIXED
     term = formula.flow.terms[_with_cast(formula).node]
@@ -385,10 +385,6 @@ def _types(context: Context, formula: Formula[Norm]) -> _Types:
     if casts and context.autocast:
         return _Types.WIDE
     return _Types.NARROW if cast else _Types.ALIKE
-
-
-def _forward(costs: Iterable[LineCost]) -> list[Op]:
-    return [op for cost in costs for op in cost.ops if op.phase == "forward"]
 
 
 def _is_mixed(op: Op) -> bool:
@@ -441,12 +437,7 @@ def _trailing(formula: Formula[Norm]) -> int:
 
 def _rank(formula: Formula[Norm]) -> int:
     """The number of dimensions of the normalised tensors; 0 if it is unknown or differs."""
-    ranks = {
-        len(op.shapes[0])
-        for cost in formula.costs
-        for op in cost.ops
-        if op.name == "aten::mean" and op.shapes
-    }
+    ranks = {len(op.shapes[0]) for op in formula.forward if op.name == "aten::mean" and op.shapes}
     return ranks.pop() if len(ranks) == 1 else 0
 
 
@@ -467,7 +458,7 @@ def _check_parameters(formula: Formula[Norm]) -> None:
 def _has_half_gain(formula: Formula[Norm]) -> bool:
     """Whether the products with a vector of the last dimension's size are in half precision."""
     kinds: set[str] = set()
-    for op in _forward(formula.costs):
+    for op in formula.forward:
         if op.name == "aten::mul" and len(op.shapes) > 1 and all(op.shapes[:2]):
             smaller, larger = sorted(op.shapes[:2], key=math.prod)
             if smaller[-1] == larger[-1] and math.prod(smaller) < math.prod(larger):
@@ -477,7 +468,7 @@ def _has_half_gain(formula: Formula[Norm]) -> bool:
 
 def _check_types(formula: Formula[Norm]) -> None:
     """What is in two types has to be in float32 because of its smaller tensor: the gain, or the root."""
-    for op in filter(_is_mixed, _forward(formula.costs)):
+    for op in filter(_is_mixed, formula.forward):
         smaller = min(range(2), key=lambda at: math.prod(op.shapes[at]) if len(op.shapes) > at else 0)
         if op.dtypes[smaller] != "float":
             raise Refused(
@@ -503,7 +494,7 @@ def _has_channels(formula: Formula[Norm]) -> bool:
     for sizes in (_sizes(formula, term) for term in (found.weight, found.bias) if term is not None):
         if len(sizes) != rank or any(literal(one) != 1 for at, one in enumerate(sizes) if at != 1):
             return False
-    pairs = [op.shapes for op in _forward(formula.costs) if op.name == "aten::mul" and len(op.shapes) == 2]
+    pairs = [op.shapes for op in formula.forward if op.name == "aten::mul" and len(op.shapes) == 2]
     return any(
         len(whole) == rank and tuple(gain) == (1, whole[1], *[1] * (rank - 2)) != tuple(whole)
         for pair in pairs

@@ -44,9 +44,7 @@ def fused_call(formula: Formula[Attention]) -> Fix:
 def _without_heads(formula: Formula[Attention], masked: bool) -> bool | None:
     """Whether a mask has a row for each sample, where the scores have three dimensions: no fused kernel takes
     those. None where they have others, or nothing tells of the mask."""
-    ops = [
-        op for cost in formula.costs for op in cost.ops if op.outer and op.shapes and op.phase == "forward"
-    ]
+    ops = [op for op in formula.forward if op.outer and op.shapes]
     scores = {len(op.shapes[0]) for op in ops if op.name in _OF_SCORES}
     if scores != {3}:
         return None
@@ -78,8 +76,7 @@ def _last_two(key: Term, formula: Formula[Attention]) -> bool:
         return True
     sizes = {
         len(op.shapes[0])
-        for cost in formula.costs
-        for op in cost.ops
+        for op in formula.forward
         if op.shapes and op.name in ("aten::matmul", "aten::softmax", "aten::bmm") and len(op.shapes[0]) > 1
     }
     outer = {size for size in sizes if size > 3} or sizes
@@ -127,12 +124,7 @@ def _mask(formula: Formula[Attention]) -> list[tuple[str, str]]:
     masks = formula.found.masks
     if not masks:
         return []
-    shapes = [
-        op.shapes[1]
-        for cost in formula.costs
-        for op in cost.ops
-        if "masked_fill" in op.name and op.shapes[1:]
-    ]
+    shapes = [op.shapes[1] for op in formula.forward if "masked_fill" in op.name and op.shapes[1:]]
     if any(len(shape) < 2 for shape in shapes):
         raise Refused("its mask has fewer than two dimensions")
     if len(masks) > 1:
