@@ -161,6 +161,15 @@ def test_a_wait_that_the_survey_timed_is_seen() -> None:
     assert message.startswith("The host waits 3.00 ms of each step")
 
 
+def test_a_part_that_is_seen_does_not_limit_what_the_replay_gains() -> None:
+    """The copies wait 3 ms of the surveyed step, which was slower by 5 ms."""
+    ((_, severity, _, message),) = copies(16.0, timed="wait_ms=3.0")
+    assert "3.00 ms of each step; without it up to 8.00 ms (40 %)" in message
+    assert severity == "warning"  # by the 4 ms of the replay
+    ((_, _, basis, _),) = copies(None, timed="wait_ms=3.0")
+    assert basis == "bound"
+
+
 @pytest.mark.parametrize("facts", [{"pinned": "false"}, {"profiled": 20}])
 def test_pageable_ones_and_hosts_that_were_not_slowed_are_not_asked_about(facts: dict[str, object]) -> None:
     assert copies(16.0, **facts) == []
