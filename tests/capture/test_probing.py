@@ -16,6 +16,7 @@ import pytest
 from warpline.capture import probing
 from warpline.wire.probing import (
     COMPILED,
+    JOINED,
     KINDS,
     NOT_COMPILING,
     Answer,
@@ -121,6 +122,17 @@ CHOSEN = Part(
     (0,),
     (3, 6),
 )
+#: A batch norm of a linear layer, in inference: ``vmap`` gives it rounds as channels.
+LINEAR = Part(
+    (
+        ("aten.linear.default", ["%0", "%1"], (6,)),
+        ("aten.batch_norm.default", ["%6", "%2", "%3", "%4", "%5", False, 0.1, 1e-5, True], (7,)),
+    ),
+    tuple(range(6)),
+    (),
+    (7,),
+)
+NORMED = (Tensor((3, 4, 16), "float32"), Tensor((8, 16), "float32"), *[Tensor((8,), "float32")] * 4)
 MASKED = (Tensor((3, 16), "float32"), Tensor((3, 16), "bool"))
 #: ``old.mul_(0.9).add_(new * rate, alpha=0.1); old.clamp_(-1, 1)``
 UPDATE = Part(
@@ -251,6 +263,8 @@ ANYWHERE = (
     Question("channels_last", IMAGES, (TURNED, "benchmark", "same")),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1"), backward=True),
     Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1")),
+    Question("loop", NORMED, (msgspec.json.encode(LINEAR).decode(), "3", "0", JOINED)),
+    Question("loop", ROWS, (msgspec.json.encode(ROUND).decode(), "3", "0,1", JOINED), backward=True),
     Question("loop", MASKED, (msgspec.json.encode(CHOSEN).decode(), "3", "0,1"), backward=True),
     Question(
         "loop",

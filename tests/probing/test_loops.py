@@ -112,7 +112,7 @@ def test_a_call_that_is_to_get_twice_the_rows_has_its_parameters_in_common() -> 
     profile = replace(profile, lines=(replace(profile.lines[0], calls=2.0),))
     change = Replace("rows", (PLACE,), OTHERWISE, ("2",))
     (one,) = questions(profile, change)
-    assert (one.kind, one.options[1:]) == ("loop", ("2", "0"))
+    assert (one.kind, one.options[1:]) == ("loop", ("2", "0", "joined"))
     assert one.tensors == (Tensor((2, 10), "float32"), Tensor((10,), "float32"))
     assert len(part_from_json(json.loads(one.options[0])).operators) == 2
     assert informed(profile, change, {one: answered(one, 0.6, 0.6)})[1]

@@ -104,6 +104,26 @@ def test_on_a_cpu_the_process_grows_by_what_the_steps_keep(growth: int, kept: in
     assert [draft.line for draft in found] == lines
 
 
+CURVE = """\
+#> device kind=cpu; memory growth_bytes_per_step=4194304
+def fit(net, loader):
+    curves = {{"held_out": []}}
+    for rows, held_out in loader:
+        net(rows).mean().backward()  #> cost calls=1 nodes=20
+        off = net(held_out).square().mean()  #> cost calls=1 nodes=20 kept_bytes=4194304
+        curves["held_out"].append(off)  #> cost calls=1
+    return curves{ran}
+"""
+
+
+@pytest.mark.parametrize(("ran", "lines"), [("", [6]), ("  #> cost calls=1", [])])
+def test_what_a_function_gives_back_once_its_steps_are_over_is_kept(ran: str, lines: list[int]) -> None:
+    """In each step it may be a part of what the backward pass goes through."""
+    example = read_example(CURVE.format(ran=ran))
+    found = list(GraphKeptAlive().find(Context(example.profile, texts(example))))
+    assert [draft.line for draft in found] == lines
+
+
 HOOK = """\
 #> memory growth_bytes_per_step=25165824 peak_bytes=10000000000
 class Drift:

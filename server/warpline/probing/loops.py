@@ -16,7 +16,7 @@ from warpline.probing.compiled import one_call
 from warpline.probing.optimizers import MOST_ON_HOST, MOST_TENSORS
 from warpline.probing.parts import base_of, called_at, name_of, part_of, read, shape_of
 from warpline.wire.dataflow import TENSOR, Dataflow
-from warpline.wire.probing import Question, Tensor
+from warpline.wire.probing import JOINED, Question, Tensor
 
 #: What takes a piece out of a tensor: with the loop it goes.
 PIECES = frozenset({
@@ -82,7 +82,9 @@ def rows_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs
     rows = [] if flow.missing else one_call(flow, called_at(flow, set(change.places)), calls)
     # A view that was made unseen may be of another part of what was written to: it is given.
     rows = [row for row in rows if flow.site[row] >= 0]
-    return _asked(profile, costs, rows, {*flow.parameters, *flow.buffers}, int(change.options[0]), {})
+    shared = {*flow.parameters, *flow.buffers}
+    asked = _asked(profile, costs, rows, shared, int(change.options[0]), {})
+    return [(replace(one, options=(*one.options, JOINED)), weight) for one, weight in asked]
 
 
 def tried_rounds(question: Question) -> int:

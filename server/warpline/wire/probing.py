@@ -29,6 +29,8 @@ KINDS = frozenset({
 #: replacement gets it as it is, with the gain cast to its type. ``WIDE``: the replacement computes in float32
 #: and gives the input's type. ``MIXED``: a gain in float32 makes the result float32.
 CAST, WIDE, MIXED = "cast", "wide", "mixed"
+#: A word for a loop whose rounds are one call's on other rows.
+JOINED = "joined"
 #: Begins the word for the type of an array whose windows are cast to another one.
 FROM = "from="
 #: Operators that sort, as aten names them.

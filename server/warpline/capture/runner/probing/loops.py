@@ -11,7 +11,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ....wire.dataflow import TENSOR
-from ....wire.probing import Part, Question, part_from_json
+from ....wire.probing import JOINED, Part, Question, part_from_json
+from .agreement import difference
 from .batching import batch_on_cpu
 from .compiled import plainly, seeded, small, working, written
 from .pair import Pair
@@ -22,8 +23,8 @@ _ENDS = {"aten.max.default": ("-inf", "aten.amax.default"), "aten.min.default": 
 
 def loop(question: Question, device: str) -> Pair:
     """Tensors: what a round is given, with a first dimension for all rounds where each has its own. Options:
-    the round as JSON, the number of rounds, and which tensors are each round's own. Raises an error for an
-    operator that only works on one piece at a time."""
+    the round as JSON, the number of rounds, which tensors are each round's own, and ``JOINED`` where a round
+    may get the rows of all. Raises an error for an operator that only works on one piece at a time."""
     part, rounds = part_from_json(json.loads(question.options[0])), int(question.options[1])
     own = {int(at) for at in question.options[2].split(",")}
     inputs = [small(one, device) for one in question.tensors]
@@ -31,7 +32,6 @@ def loop(question: Question, device: str) -> Pair:
     if filled is not part:
         inputs = [_choosing(one) if one.dtype == torch.bool else one for one in inputs]
     each = plainly(part, _piece(inputs, own, 0))
-    together = _at_once(plainly(filled, _piece(inputs, own, 0)), inputs, own)
     changed = written(part)
 
     def one_by_one(*given: Any) -> Any:
@@ -43,12 +43,37 @@ def loop(question: Question, device: str) -> Pair:
         found = [each(*_piece(given, own, at)) for at in range(rounds)]
         return tuple(torch.stack(results) for results in zip(*found))
 
+    joined = _joined(each, own, rounds)
+    if JOINED in question.options and _agree(one_by_one, joined, inputs):
+        together = joined
+    else:
+        together = _at_once(plainly(filled, _piece(inputs, own, 0)), inputs, own)
     wanted = [inputs[at].requires_grad_() for at in part.leaves] if question.backward else []
     return Pair(
         working(one_by_one, inputs, wanted, changed),
         working(together, inputs, wanted, changed),
         same=not changed and not seeded(part),
     )
+
+
+def _joined(each: Callable[..., Any], own: Set[int], rounds: int) -> Callable[..., Any]:
+    """One round with the rows of all: ``vmap`` has no such call of some operators, as of a batch norm."""
+
+    def work(*given: Any) -> Any:
+        rows = (one.flatten(0, 1) if at in own else one for at, one in enumerate(given))
+        return tuple(found.unflatten(0, (rounds, -1)) for found in each(*rows))
+
+    return work
+
+
+def _agree(one: Callable[..., Any], other: Callable[..., Any], inputs: Sequence[Any]) -> bool:
+    """Whether two computations run, and give the same."""
+    try:
+        with torch.no_grad():
+            first, second = (work(*(given.clone() for given in inputs)) for work in (one, other))
+    except (RuntimeError, IndexError, TypeError, ValueError):
+        return False
+    return difference(first, second) <= 1
 
 
 def _filled(part: Part) -> Part:
