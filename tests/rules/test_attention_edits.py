@@ -6,6 +6,9 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
+from warpline.model.change import Replace
+from warpline.rulekit import Context
+from warpline.rules.hand_written_attention import HandWrittenAttention
 from warpline.text.edits import apply
 
 MASKED = """\
@@ -251,3 +254,36 @@ def test_the_kernel_for_cpus_takes_what_those_for_gpus_take(
 ) -> None:
     code = ON_HOST.format(parameters="q, k, v", arguments="q, k, v", more=more) + CALL.format(shapes=shapes)
     assert edited(code) == after
+
+
+DROPPED = """\
+import torch
+import torch.nn.functional as F
+
+def attend(q, k, v, rate):
+    #> tensor %20 shape=[64,128,32]; tensor %21 shape=[64,32,128]; tensor %22 shape=[64,128,32]
+    scores = q @ k.transpose(1, 2) / 32 ** 0.5
+    #^ cost device_ms=4; op aten::bmm shapes=[[64,128,32],[64,32,128]] device_ms=2
+    #^ node aten.bmm.default args=[%20,%21] shape=[64,128,128]
+    #^ node aten.div.Tensor args=[%0,5.65] shape=[64,128,128]
+    weights = scores.softmax(-1)
+    #^ cost device_ms=3; op aten::_softmax shapes=[[64,128,128]] device_ms=3
+    #^ node aten._softmax.default args=[%1,-1,False] shape=[64,128,128]
+    weights = F.dropout(weights, rate)  #> cost device_ms=2{drawn}
+    return weights @ v
+    #^ cost device_ms=2; op aten::bmm shapes=[[64,128,128],[64,128,32]] device_ms=2
+    #^ node aten.bmm.default args=[{given},%22] shape=[64,128,32]
+"""
+DRAWN = (
+    "\n    #^ node aten.bernoulli_.float args=[%23,0.9] shape=[64,128,128]"
+    "\n    #^ node aten.div_.Scalar args=[%3,0.9] shape=[64,128,128]"
+    "\n    #^ node aten.mul.Tensor args=[%2,%4] shape=[64,128,128]; tensor %23 shape=[64,128,128]"
+)
+
+
+@pytest.mark.parametrize(("drawn", "given", "tried"), [("", "%2", ()), (DRAWN, "%5", ("dropout",))])
+def test_dropout_with_a_rate_of_0_is_not_tried(drawn: str, given: str, tried: tuple[str, ...]) -> None:
+    example = read_example(DROPPED.format(drawn=drawn, given=given))
+    (draft,) = HandWrittenAttention().find(Context(example.profile, texts(example)))
+    assert isinstance(draft.change, Replace)
+    assert draft.change.options == tried

@@ -211,11 +211,13 @@ def _whole(formula: Formula[Attention], recorded: list[Matched]) -> Costed:
 
 
 def _options(formula: Formula[Attention], recorded: list[Matched]) -> list[str]:
-    """What the call is tried with: a mask that depends on a condition is none where the step had none."""
+    """What the call is tried with: a mask that depends on a condition is none where the step had none, and so
+    is dropout with a rate of 0, which makes no operator."""
     found = words(formula.found, formula.flow)
     ran = [one.match.words for one in recorded if formula.place in one.places]
-    masked = not ran or any("mask" in one for one in ran)
-    return found if masked else [one for one in found if one not in ("mask", "causal")]
+    seen = {word for one in ran for word in one}
+    masked, dropped = not ran or "mask" in seen, not ran or "dropout" in seen
+    return [one for one in found if (dropped if one == "dropout" else masked)]
 
 
 def _has_rank(context: Context, formula: Formula[Attention]) -> bool:

@@ -77,7 +77,7 @@ def _all(graph: Graph, found: Iterable[Softmax] | None = None) -> Iterator[tuple
             nodes = (*before, *softmax.nodes, *after)
             call = "F.scaled_dot_product_attention"
             weights = after[-2].outputs[0] if len(after) > 1 else softmax.output
-            yield Match("Attention", call, nodes, after[-1], words=_words(before, after)), weights
+            yield Match("Attention", call, nodes, after[-1], words=_words(graph, before, after)), weights
     if found is None:
         yield from _divided(graph)
 
@@ -95,16 +95,23 @@ def _divided(graph: Graph) -> Iterator[tuple[Match, int]]:
         nodes = tuple(sorted({*before, *softmax.nodes, *after}, key=lambda node: node.index))
         if not late or after[-1] is graph.producer.get(graph.origin(division.inputs[0], MOVED)):
             left_out = any(node.name in _LEAVES_OUT for node in softmax.nodes)
-            words = _words([node for node in before if not centred(graph, node)], after, left_out)
+            plain = [node for node in before if not centred(graph, node)]
+            words = _words(graph, plain, after, left_out)
             yield Match("Attention", "F.scaled_dot_product_attention", nodes, nodes[-1], words=words), value
 
 
-def _words(before: list[Node], after: list[Node], left_out: bool = False) -> tuple[str, ...]:
+def _words(graph: Graph, before: list[Node], after: list[Node], left_out: bool = False) -> tuple[str, ...]:
     """What the fused call is tried with: a mask or bias as a tensor, dropout of the weights. ``left_out``: a
     mask takes out exponentials."""
     masked = left_out or any(node.name in _MASKS for node in before)
-    dropped = any("dropout" in node.name for node in after)
+    dropped = any("dropout" in node.name or _is_drawn(graph, node) for node in after)
     return (*(("mask",) if masked else ()), *(("dropout",) if dropped else ()))
+
+
+def _is_drawn(graph: Graph, node: Node) -> bool:
+    """Whether it multiplies with a mask of random numbers, as dropout does on a CPU."""
+    sides = [graph.producer.get(graph.origin(one, frozenset({"div"}))) for one in node.inputs]
+    return node.name == "mul" and any(one is not None and one.name == "bernoulli" for one in sides)
 
 
 def _scores(graph: Graph, value: int) -> list[Node] | None:
