@@ -205,6 +205,13 @@ def test_the_value_that_chooses_is_the_place_and_the_edit(case: str) -> None:
     assert autocast_on(fixed) == [True]
 
 
+def test_the_older_autocast_takes_the_value_first() -> None:
+    around = 'torch.cuda.amp.autocast(torch.cuda.is_available() and args.precision == "fp16")'
+    setup = OPTION.replace('"fp32"', '"fp32", choices=["fp32", "fp16"]') + "scaler = torch.amp.GradScaler()\n"
+    text, draft = drafted(text_of(setup, around))
+    assert 'default="fp16"' in apply(text, draft.fixes[0].edits).split("\n")[draft.line - 1]
+
+
 def test_a_value_from_the_command_line_is_told_there() -> None:
     script, _ = CASES["an option with a word"]
     text, draft = drafted(script, ("--precision", "fp32"))
