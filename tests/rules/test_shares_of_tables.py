@@ -105,8 +105,8 @@ def test_two_tables_and_two_lines() -> None:
 
 
 def test_many_rows_of_both_are_read() -> None:
-    """40 times 512 rows are more than a fifth of one table, and its line alone does not count either."""
-    one, _ = of_both(TWO.format(last=LAST.format(many=40)))
+    """50 times 512 rows are more than a quarter of one table, and its line alone does not count either."""
+    one, _ = of_both(TWO.format(last=LAST.format(many=50)))
     assert one.evidence[-1].value == pytest.approx(17.0)
 
 
