@@ -51,8 +51,8 @@ class Table:
 
 
 def tables(context: Context) -> Iterator[Table]:
-    """Embedding tables whose dense gradient a step fills although it reads few of the rows. A table that a
-    matrix product uses as well, as tied output weights, is left out."""
+    """Look-ups in embedding tables whose dense gradient a step fills. A table that a matrix product uses as
+    well, as tied output weights, is left out."""
     for cost in context.profile.lines:
         for op in cost.ops:
             dense, at = _READS.get(op.name, ("", 0))
@@ -77,9 +77,7 @@ def tables(context: Context) -> Iterator[Table]:
                 if (other.phase == "backward" and other.shapes and other.shapes[0] == (rows, columns))
                 or other in adding
             )
-            table = Table(cost, rows, columns, read, share_of(filling, cost), op.name, op.count)
-            if read <= table.most:
-                yield table
+            yield Table(cost, rows, columns, read, share_of(filling, cost), op.name, op.count)
 
 
 def _used_otherwise(context: Context, rows: int, columns: int) -> bool:
