@@ -129,7 +129,30 @@ def _is_square(graph: Graph, value: int) -> bool:
 
 def loop_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tuple[str, int] | None:
     """The line of a loop that calls the model with its attention at ``places``: the one that calls an object
-    of its class, else the one that makes what the first operator after the model reads."""
+    of its class, else the one that makes what the first operator after the model reads. Where a function
+    without a loop does, the line of a loop that calls it, if that is the only one."""
+    found = _model_call(context, places)
+    if found in {(file, line) for file, line, _ in places}:  # a library with its own loop
+        return found
+    place = found
+    for _ in range(_DEPTH):
+        cost = context.cost(*place) if place is not None else None
+        if cost is None:
+            return found
+        if _in_loop(context, cost.place):
+            return place
+        calling = callers(context, function_of(cost))
+        place = calling[0].place if len(calling) == 1 else None
+    return found
+
+
+def _in_loop(context: Context, place: tuple[str, int]) -> bool:
+    source = context.source(place[0])
+    statement = source.statement_at(place[1])
+    return statement is not None and bool(source.loops(statement))
+
+
+def _model_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tuple[str, int] | None:
     for file, line, function in places:
         place, name = (file, line), (file, function)
         for _ in range(_DEPTH):

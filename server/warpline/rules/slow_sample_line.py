@@ -181,7 +181,7 @@ SHARE_OF_STEP = 10.0
 #: repetitions are what costs.
 _SHORT_MS = 0.01
 _COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
-_LOOP = "A loop of short lines here, which turns"
+_LOOP = "A loop of short lines, which runs here"
 _DEPTH = 4  # functions that only call such functions
 _Line = TypeVar("_Line", WorkerLine, LineCost)
 
@@ -207,7 +207,7 @@ class SlowSampleLine(Rule):
                 continue
             yield context.draft(
                 hot.place if of_library is None else dataset_at(context, site),
-                (f"{hot.said}," if of_library is not None else hot.said or "This line")
+                (f"{hot.said}," if hot.said else "This line")
                 + " takes {spent} of each step, {part} of the loading time of a batch (it runs "
                 + ("once" if round(hot.calls) == 1 else "{calls} times")
                 + " a step).",
