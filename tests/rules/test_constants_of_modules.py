@@ -384,3 +384,54 @@ def test_what_a_function_computes_of_numbers_becomes_a_buffer(parts: dict[str, s
         kept = f'self.register_buffer("kept_bank", bank({given["given"]}), persistent=False)'
         assert f"        super().__init__()\n        {kept}\n" in after
         assert "return self.kept_bank @ x" in after
+
+
+FIELD = """\
+import torch
+
+class Waves(torch.nn.Module):
+    def forward(self, places):
+        return torch.cat([places.sin(), places.cos()], -1)
+        #^ cost step_ms=4 device_ms=4 forward_ms=4 function=Waves.forward
+        #^ node aten.sin.default function=Waves.forward args=[%9] shape=[8192,64]
+        #^ node aten.cos.default function=Waves.forward args=[%9] shape=[8192,64]
+        #^ node aten.cat.default function=Waves.forward args=[[%0,%1],-1] shape=[8192,128]
+
+class Body(torch.nn.Module):
+    def forward(self, features):
+        return self.last(features)
+        #^ cost step_ms=9 device_ms=9 forward_ms=9 function=Body.forward
+        #^ node aten.mm.default function=Body.forward args=[%2,%8] shape=[8192,3]
+
+class Field(torch.nn.Module):
+    def forward(self, places):
+        features = self.waves(places)
+        #^ cost calls=1 function=Field.forward called='[["/example/train.py","Waves.forward"]]'
+        return {rest}
+        #^ cost calls=1 function=Field.forward{called}
+
+for step in range(1000):
+    train(field(places))
+    #^ cost calls=1 called='[["/example/train.py","Field.forward"]]'
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "called", "line"),
+    [
+        (
+            "self.body(features)",
+            """ called='[["/example/train.py","Body.forward"]]'""",
+            "features = self.waves(places)",
+        ),
+        ("features", "", "train(field(places))"),
+    ],
+)
+def test_a_module_whose_other_layers_compute_is_where_the_call_is_told(
+    rest: str, called: str, line: str
+) -> None:
+    example = read_example(FIELD.format(rest=rest, called=called))
+    facts = example.profile.facts
+    facts = replace(facts, dataflow=replace(facts.dataflow, again=(0, 1, 2)))
+    (draft,) = ConstantRebuilt().find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert example.text.splitlines()[draft.line - 1].strip() == line

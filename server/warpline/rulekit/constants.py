@@ -9,7 +9,7 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit.calling import below, callers, function_of, is_forward
+from warpline.rulekit.calling import Function, below, callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.attention import PRODUCTS
 from warpline.rulekit.graph.constants import READS, constant_values
@@ -55,7 +55,7 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
     function = site.function if site is not None else ""
     constant = constant_values(graph)
     for _ in range(_DEPTH):
-        if not _computes_nothing_else(graph, place[0], function, constant):
+        if not _computes_nothing_else(context, graph, (place[0], function), constant):
             return place
         if is_forward((place[0], function)) and _of_buffers(graph, nodes):
             return place
@@ -229,9 +229,12 @@ def _is_constant(node: Node, constant: set[int]) -> bool:
 def _inside(context: Context, graph: Graph, source: Source, function: cst.FunctionDef) -> list[Node]:
     """The operators of a function, and of those that it calls."""
     lines = [one for cost in context.costs_of(source, function) for one in below(context, cost)]
-    inside = {function_of(one) for one in lines}
+    return _of_functions(graph, {function_of(one) for one in lines})
+
+
+def _of_functions(graph: Graph, functions: set[Function]) -> list[Node]:
     sites = ((node, graph.site(node)) for node in graph.nodes)
-    return [node for node, site in sites if site is not None and (site.file, site.function) in inside]
+    return [node for node, site in sites if site is not None and (site.file, site.function) in functions]
 
 
 def _read_by(source: Source, owner: cst.ClassDef, method: cst.FunctionDef) -> set[str] | None:
@@ -332,13 +335,12 @@ def related(one: cst.ClassDef | None, other: cst.ClassDef) -> bool:
     return any(name not in _UNRELATED for name in names)
 
 
-def _computes_nothing_else(graph: Graph, file: str, function: str, constant: set[int]) -> bool:
-    nodes = [
-        node
-        for node in graph.nodes
-        if (site := graph.site(node)) is not None and (site.file, site.function) == (file, function)
-    ]
-    return function not in ("<module>", "") and all(_is_constant(node, constant) for node in nodes)
+def _computes_nothing_else(context: Context, graph: Graph, function: Function, constant: set[int]) -> bool:
+    """Whether the function, and those that it calls, compute only constants."""
+    own = [cost for cost in context.profile.lines if function_of(cost) == function]
+    inside = {function, *(function_of(one) for cost in own for one in below(context, cost))}
+    nodes = _of_functions(graph, inside)
+    return function[1] not in ("<module>", "") and all(_is_constant(node, constant) for node in nodes)
 
 
 def _is_property(source: Source, line: int) -> bool:
