@@ -100,6 +100,13 @@ def test_a_few_long_steps_are_left_out(lengths: list[int], left_out: int) -> Non
     assert all(end - begin >= 90 for begin, end in found)
 
 
+def test_steps_of_another_class_do_not_hide_a_long_one() -> None:
+    steps = list(itertools.accumulate([*[5] * 60, 90, *[5, 80] * 4], initial=1000))
+    others = [(begin, end) for begin, end in itertools.pairwise(steps) if end - begin == 80]
+    assert rare(steps) == []
+    assert [end - begin for begin, end in rare(steps, others)] == [90]
+
+
 def test_a_generator_that_is_suspended_is_not_where_the_thread_is(user_files: UserFiles) -> None:
     def numbers() -> Any:
         yield 1

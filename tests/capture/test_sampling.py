@@ -62,6 +62,29 @@ def test_lines_are_counted_as_often_as_they_run(tmp_path: Path) -> None:
     assert not list(run.run.glob("samples.raw"))
 
 
+EVALUATED = STEPS.format(steps=100000, after="").replace(
+    "    work(40000)",
+    """\
+    if step % 20 == 19:
+        net.eval()
+        with torch.no_grad():
+            for row in range(8):
+                net(torch.ones(4, 8)); time.sleep(0.01)
+        net.train()
+    work(40000)""",
+)
+
+
+def test_steps_with_an_evaluation_count_for_no_line(tmp_path: Path) -> None:
+    asked = request(write(tmp_path, EVALUATED), warmup=2, environment={"OMP_NUM_THREADS": "1", "LEAN": ""})
+    run = Captured(asked, tmp_path, sampled=True)
+    assert not [note for note in run.manifest.notes if "not sampled" in note]
+    counts = {line: count for file, line, count in run.facts.samples.lines if Path(file).name == "train.py"}
+    evaluated = next(n for n, text in enumerate(EVALUATED.split("\n"), 1) if "net(torch.ones(4, 8));" in text)
+    assert sum(counts.get(line, 0) for line in LOOP) > 0
+    assert counts.get(evaluated, 0) < 0.01 * run.facts.samples.total
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_script_without_threads_has_none_while_it_is_sampled(tmp_path: Path) -> None:
     """After its first thread a process's malloc locks, for good, and each line that allocates is slower."""

@@ -8,7 +8,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from opcode import opmap
 from types import CodeType
@@ -43,6 +43,7 @@ class Frames(Child):
 
     def __init__(self, rate: float = RATE) -> None:
         """``rate``: samples per second."""
+        self.others: list[tuple[int, int]] = []  # begin and end of steps that are not meant, in ns
         if "python" not in os.path.basename(sys.executable or "").lower():
             raise OSError("%s is no Python" % sys.executable)  # a program that has one inside
         self.layout = layout.of_this_thread()
@@ -64,15 +65,17 @@ class Frames(Child):
             self.process.stdin.flush()
 
     def found(self, user_files: UserFiles, codes: Sequence[CodeType]) -> dict[str, Any]:
-        """``Samples``, as a dict: the innermost line of the user's in each stack, without ``rare`` steps.
-        ``codes``: those of the user's that count. Raises OSError where too little could be read."""
+        """``Samples``, as a dict: the innermost line of the user's in each stack, without ``rare`` steps
+        and ``others``. ``codes``: those of the user's that count. Raises OSError where too little could be
+        read."""
         try:
             seen = json.loads(self.output.splitlines()[-1])
             frames, stacks, times, torn = (seen[name] for name in ("frames", "stacks", "times", "torn"))
         except (ValueError, KeyError, IndexError):
             raise OSError("it wrote no samples") from None
-        left_out = [(begin // 1000, end // 1000) for begin, end in rare(self.steps)]
-        self.note = _note(left_out, self.steps)
+        long = rare(self.steps, self.others)
+        self.note = _note(long, self.steps)
+        left_out = [(begin // 1000, end // 1000) for begin, end in (*long, *self.others)]
         counts = [
             sum(not any(begin <= moment < end for begin, end in left_out) for moment in moments)
             for moments in times
@@ -107,9 +110,10 @@ class Frames(Child):
         return found
 
 
-def rare(steps: Sequence[int]) -> list[tuple[int, int]]:
-    """Begin and end of the long steps, if they are rare. ``steps``: all boundaries."""
-    spans = list(zip(steps[:-1], steps[1:]))  # noqa: RUF007 - Python 3.9 has no pairwise
+def rare(steps: Sequence[int], others: Collection[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Begin and end of the long steps, if they are rare. ``steps``: all boundaries, also of ``others``."""
+    pairs = zip(steps[:-1], steps[1:])  # noqa: RUF007 - Python 3.9 has no pairwise
+    spans = [pair for pair in pairs if pair not in others]
     if RARE * len(spans) < FEW:
         return []
     usual = sorted(end - begin for begin, end in spans)[len(spans) // 2]
@@ -119,11 +123,11 @@ def rare(steps: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _note(left_out: Sequence[tuple[int, int]], steps: Sequence[int]) -> str:
-    """The note about the steps ``left_out`` (begin and end in microseconds); empty where they are short."""
-    spent_us = sum(end - begin for begin, end in left_out)
-    if not left_out or spent_us < WORTH_A_NOTE * (steps[-1] - steps[0]) / 1000:
+    """The note about the steps ``left_out`` (begin and end in ns); empty where they are short."""
+    spent_ns = sum(end - begin for begin, end in left_out)
+    if not left_out or spent_ns < WORTH_A_NOTE * (steps[-1] - steps[0]):
         return ""
-    return NOTE % (len(left_out), len(steps) - 1, LONG, spent_us / 1000)
+    return NOTE % (len(left_out), len(steps) - 1, LONG, spent_ns / 1e6)
 
 
 class LineTable:

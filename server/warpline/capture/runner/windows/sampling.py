@@ -39,7 +39,8 @@ class Sampling(Stage):
         session.pipe.progress(CAPTURING, 0, None, "sampling the lines")
         session.samples.clear()
         step_ns = self.step_ns = sum(session.timed) / max(1, len(session.timed))
-        self.others_ns = 0.0  # time of steps of other classes beyond a usual step
+        self.others_ns = 0.0  # time of steps of other classes beyond a usual step, which is in the samples
+        self.left_out_ns = 0  # time of those whose samples are left out
         session.observers.signals.take()
         self.wanted = session.windows.sampled
         steps = self.wanted or max(1, round(LEAST_NS / max(1, step_ns)))
@@ -103,7 +104,7 @@ class Sampling(Stage):
             if self.sampler is not None:
                 self.sampler.steps.append(now_ns)
             if session.classes.is_other(session.observers.signals.take()):
-                self.others_ns += max(0.0, now_ns - before_ns - self.step_ns)
+                self._other(before_ns, now_ns)
         # Ranks must go on after the same step, even if one of them was late.
         if (not late or self.together) and (
             self.steps < self.wanted if self.wanted else now_ns < self.until_ns
@@ -113,13 +114,25 @@ class Sampling(Stage):
         self._judge()
         self._go_on()
 
+    def _other(self, began_ns: int, ended_ns: int) -> None:
+        """A step of another class, such as one with an evaluation: where each sample's time is known, it
+        counts for no line, and the window goes on for as long."""
+        if isinstance(self.sampler, Frames):
+            self.sampler.others.append((began_ns, ended_ns))
+            self.left_out_ns += ended_ns - began_ns
+            self.until_ns += ended_ns - began_ns
+        else:
+            self.others_ns += max(0.0, ended_ns - began_ns - self.step_ns)
+
     def _judge(self) -> None:
         """Keep the samples, or note why they cannot be used."""
         session = self.session
         sampled_ns = self.last_ns - self.began_ns
         if self.sampler is None:
             return  # ``begin`` has noted why
-        if self.others_ns > OTHERS * sampled_ns:
+        usual_ns = sampled_ns - self.left_out_ns
+        short = self.left_out_ns > 0 and usual_ns < (1 - AFTER) * self.window_ns
+        if short or self.others_ns > OTHERS * sampled_ns:
             session.samples.why = "something else ran, such as an evaluation"
         elif self.over_ns - self.last_ns > AFTER * sampled_ns:
             session.samples.why = "too few steps were left"
