@@ -78,9 +78,9 @@ class Shapes:
 """
 
 
-def findings(code: str, batch_ms: float, calls: float) -> list[int]:
+def findings(code: str, batch_ms: float, calls: float, loader: str = LOADER) -> list[int]:
     texts_of = code.split("\n")
-    example = read_example("#> totals idle_ms=22; steps step_ms=40\n" + code + LOADER)
+    example = read_example("#> totals idle_ms=22; steps step_ms=40\n" + code + loader)
     lines = tuple(
         WorkerLine("/example/train.py", at, "f", batch_ms if "#:hot" in text else 1.0, calls)
         for at, text in enumerate(texts_of, 1)
@@ -185,6 +185,40 @@ def test_short_lines_are_changed_where_they_are_repeated(code: str) -> None:
 )
 def test_else_where_they_are(code: str, calls: float) -> None:
     assert found(code, 100, calls) == at(code, "#:hot")
+
+
+HELPED = """\
+def marked(picture):
+    found = 0
+    for one in picture:  #:loop
+        one = one * 5 + 3  #:hot
+        found ^= one  #:hot
+        found &= 4095  #:hot
+    return found
+def both(pair):
+    return [marked(one) for one in pair]  #:between
+class Shapes:
+    def __getitem__(self, index):
+        return both(self.pictures[index])  #:sample
+"""
+SAME = "rows_file=/example/train.py rows_line=11 sample_form=tensor"
+
+
+@pytest.mark.parametrize(
+    ("code", "facts", "line"),
+    [
+        (HELPED, SAME, "#:sample"),
+        (HELPED, SAME.replace("sample_form=tensor", ""), "#:loop"),  # they differ, or are too large
+        (HELPED, SAME.replace("11", "12"), "#:loop"),  # another class's
+        (f"{HELPED}        both(self.more)  #:sample\n", SAME, "#:loop"),  # called twice
+        (LOOPED, SAME.replace("11", "2"), "#:loop"),  # no helper
+    ],
+)
+def test_what_a_helper_gives_again_in_each_epoch_is_kept_by_the_dataset(
+    code: str, facts: str, line: str
+) -> None:
+    loader = LOADER.replace("wait_ms=21", f"wait_ms=21 {facts}")
+    assert findings(code, 100, 400_000, loader) == [at(code, line)]
 
 
 def test_what_steps_wait_for_while_the_workers_keep_up_is_something_else() -> None:

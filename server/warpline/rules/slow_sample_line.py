@@ -6,6 +6,7 @@ Finds the line of a dataset, transform or collate function that takes more than 
 of a batch, if the step waits for batches. If a loop runs the line, its function or several short lines again
 and again, each time for a few microseconds, the finding is at the loop. If the lines of a function are
 that much, and a call of it gives the same for each sample (a filter bank of constants), it is at the call.
+So it is if a helper has the loop and the samples are the same in each epoch: a trial got some of them again.
 It looks in the training process
 and in the loader's workers, where the lines of two batches per worker are recorded. Where the dataset is a
 library's (`ImageFolder`), the lines are that library's: the finding is where the dataset is made, and names
@@ -181,6 +182,7 @@ SHARE_OF_STEP = 10.0
 #: repetitions are what costs.
 _SHORT_MS = 0.01
 _COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
+_PER_SAMPLE = "compute it once for each sample, in `__init__` of the dataset"
 _LOOP = "A loop of short lines, which runs here"
 _DEPTH = 4  # functions that only call such functions
 _Line = TypeVar("_Line", WorkerLine, LineCost)
@@ -198,6 +200,7 @@ class SlowSampleLine(Rule):
             loading = sum(cost.loader_ms for cost in lines)
             inside = [cost for cost in lines if cost.place not in site.uses]
             hot = _hottest(context, inside, lambda cost: cost.loader_ms, loading)
+            hot = _of_sample(context, site, inside, hot)
             of_library = _of_library(_below(context, site), loading) if hot is None else None
             costs = context.costs(hot.lines if hot is not None else site.uses)
             exposed = sum(exposed_ms(context, cost) for cost in costs)
@@ -236,6 +239,7 @@ class SlowSampleLine(Rule):
             return
         own = [line for line in workers.lines if not line.text]
         hot = _hottest(context, own, lambda line: line.batch_ms, workers.batch_ms)
+        hot = _of_sample(context, site, own, hot)
         library = [line for line in workers.lines if line.text]
         of_library = _of_library(library, workers.batch_ms) if hot is None else None
         hot = hot or of_library
@@ -303,9 +307,10 @@ class _Hot(NamedTuple):
     calls: float
     said: str
     same: SameCall | None = None
+    advice: tuple[str, ...] = ()
 
-    def fixes(self) -> list[Callable[[], Fix]]:
-        return [partial(kept_in_init, self.same)] if self.same is not None else []
+    def fixes(self) -> Sequence[Callable[[], Fix] | str]:
+        return [partial(kept_in_init, self.same)] if self.same is not None else self.advice
 
 
 def _hottest(
@@ -345,6 +350,35 @@ def _hottest(
         return None
     place, said = repeated or (hottest, "")
     return _Hot(place, places, total, 100 * total / whole_ms, often, said)
+
+
+def _of_sample(context: Context, site: Site, lines: Sequence[_Line], hot: _Hot | None) -> _Hot | None:
+    """``hot``; but short lines that a helper repeats, where the dataset's ``__getitem__`` calls it, if the
+    samples are the same in each epoch and fit into memory: there they can be kept."""
+    loader = facts_of(Loader, site)
+    if hot is None or not hot.said or hot.same is not None or loader.sample_form is None:
+        return hot
+    place = hot.place
+    for _ in range(_DEPTH):
+        source = context.source(place[0])
+        statement = source.statement_at(place[1])
+        function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
+        if function is None:
+            return hot
+        if source.place(function) == (loader.rows_file, loader.rows_line):
+            break
+        name = function.name.value
+        callers = _callers(context, lines, name)
+        if len(callers) != 1:
+            return hot
+        (place,) = callers
+    else:
+        return hot
+    if place == hot.place:
+        return hot
+    often = sum(line.calls for line in lines if line.place == place)
+    said = f"`{name}`, which gives a sample the same in each epoch and runs here"
+    return hot._replace(place=place, calls=often, said=said, advice=(_PER_SAMPLE,))
 
 
 def _takes_cores(context: Context, site: Site, hot: _Hot | None) -> bool:
@@ -392,19 +426,26 @@ def _repeated_at(
         function = source.enclosing(statement, cst.FunctionDef)
         if function is None:
             return None
-        callers = {
-            line.place: (other, call)
-            for line in lines
-            for other in [context.source(line.file)]
-            for call in other.calls(line.line)
-            if other.line(call) == line.line and _calls(other, call, function.name.value)
-        }
+        callers = _callers(context, lines, function.name.value)
         if len(callers) != 1:
             return None
         ((place, (source, call)),) = callers.items()
         if _repeats(source, call) or not source.is_named(call.func, function.name.value):
             return _Repeated(place, f"`{function.name.value}`, which runs here")
     return None
+
+
+def _callers(
+    context: Context, lines: Sequence[WorkerLine | LineCost], name: str
+) -> dict[tuple[str, int], tuple[Source, cst.Call]]:
+    """The calls on ``lines`` of the function ``name``, by their places."""
+    return {
+        line.place: (other, call)
+        for line in lines
+        for other in [context.source(line.file)]
+        for call in other.calls(line.line)
+        if other.line(call) == line.line and _calls(other, call, name)
+    }
 
 
 def _calls(source: Source, call: cst.Call, name: str) -> bool:
