@@ -4,8 +4,9 @@
 
 Finds LayerNorm and RMSNorm written with means, squares and roots, in a module or inside a function,
 when their lines take a measurable part of the step; a part may be in a function that nothing else calls.
-The fix calls `F.layer_norm` or `F.rms_norm` with a gain of the input's type, since torch falls back to
-separate kernels where the types differ; parameters and their names in the state dict stay the same.
+The fix calls `F.layer_norm`, `F.rms_norm` or, for all but the batch with one gain a channel, `F.group_norm`,
+with a gain of the input's type, since torch falls back to separate kernels where the types differ; parameters
+and their names in the state dict stay the same.
 
 If the operators of a step were recorded, a norm (GroupNorm, InstanceNorm and BatchNorm, too) is recognized
 by what it computes, however it is written. If it cannot be edited, the finding says why. In a
@@ -239,6 +240,7 @@ rounding (about 1e-6 of the value in float32, 1e-2 in bfloat16, where a gain in 
 
 - [torch.nn.functional.layer_norm](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.layer_norm.html)
 - [torch.nn.functional.rms_norm](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rms_norm.html)
+- [torch.nn.functional.group_norm](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.group_norm.html)
 """
 
 from __future__ import annotations
