@@ -152,6 +152,14 @@ def test_the_last_size_is_told() -> None:
     assert longer_each_step(costs[7], 4) is None
 
 
+def test_an_operator_that_calls_itself_has_each_length_twice() -> None:
+    """`std(0)` calls `std` with a correction in place of `unbiased`: each length is there twice."""
+    ops = [line for line in code().splitlines() if "#^ op" in line]
+    assert lines(code().replace("\n".join(ops), "\n".join(ops + ops))) == [6]
+    uneven = "\n".join([*ops, *(one.replace("128,", "132,") for one in ops)])
+    assert lines(code().replace("\n".join(ops), uneven)) == []
+
+
 @pytest.mark.parametrize(("retries", "told"), [(5, True), (0, False)])
 def test_blocks_that_the_allocator_cannot_use_again(retries: int, told: bool) -> None:
     """An H200 of 140 GiB was full after 13 s, and scripts beside it failed."""

@@ -40,19 +40,18 @@ def grows(joins: list[Op]) -> bool:
 def longer_each_step(cost: LineCost, steps: int) -> int | None:
     """The size that a tensor of the line had in the last of the captured ``steps``, where it is longer by the
     same amount in each of them; None where there is no such tensor."""
-    sizes: dict[tuple[object, ...], list[int]] = {}
+    sizes: dict[tuple[object, ...], set[int]] = {}
     for op in cost.ops:
         shape = op.shapes[0] if op.shapes else ()
         if op.phase != "forward" or not shape or abs(op.count * steps - 1) > _ONCE:
             continue  # of each size there is one, in one step
         for size in set(shape):  # other tensors of the operator may be as long
             rest = tuple(tuple(-1 if one == size else one for one in other) for other in op.shapes)
-            sizes.setdefault((op.name, rest), []).append(size)
-    for found in sizes.values():
-        found.sort()
-        apart = {after - before for before, after in pairwise(found)}
-        if len(found) == steps >= LEAST_LENGTHS and len(apart) == 1 and apart != {0}:
-            return found[-1]
+            sizes.setdefault((op.name, rest), set()).add(size)
+    for found in sizes.values():  # `aten::var` with `unbiased` calls itself with a correction
+        apart = {after - before for before, after in pairwise(sorted(found))}
+        if len(found) == steps >= LEAST_LENGTHS and len(apart) == 1:
+            return max(found)
     return None
 
 
