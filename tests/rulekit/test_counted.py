@@ -1,4 +1,4 @@
-"""A whole number that each step changes is compiled again for each value, in a module or as a global."""
+"""What each step changes is compiled again for each value: a whole number, and the length of a list."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.rulekit import Context
-from warpline.rulekit.own_launches import changing_number
+from warpline.rulekit.own_launches import changing_number, uncompilable
 
 MODULE = """\
 import torch
@@ -49,3 +49,37 @@ def test_of_an_object_that_is_no_module() -> None:
     )
     context = Context(example.profile, texts(example))
     assert changing_number(context, [one for one in context.profile.lines if one.device_ms]) is None
+
+
+HISTORY = """\
+import torch
+
+class Ledger:
+    def __init__(self):
+        self.seen = []
+
+    def note(self, x):
+        {noted}  #> cost calls=1 device_ms=1; op aten::detach count=1
+        return (x.exp() + x.tanh()).mean()  #> cost calls=1 device_ms=5
+
+ledger = Ledger()
+for _ in range(100):
+    loss = ledger.note(model(x))  #> cost calls=1
+    {after}  #> cost calls=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("noted", "after", "found"),
+    [
+        ("self.seen.append(x.detach())", "optimizer.step()", True),
+        ("self.seen.append(x.detach())", "ledger.seen.clear()", False),  # as long in each step
+        ("kept = [x.detach()]", "optimizer.step()", False),
+        ("self.last = x.detach()", "ledger.seen.append(loss.item())", False),  # outside of what is compiled
+    ],
+)
+def test_a_list_that_gets_longer(noted: str, after: str, found: bool) -> None:
+    example = read_example(HISTORY.format(noted=noted, after=after))
+    context = Context(example.profile, texts(example))
+    why = uncompilable(context, [one for one in context.profile.lines if one.device_ms])
+    assert (why is not None and "`seen` gets longer" in why) is found

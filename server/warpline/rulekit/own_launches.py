@@ -1,4 +1,5 @@
-"""Why code is not to be compiled: kernels that it launches by hand, and numbers that change in each step."""
+"""Why code is not to be compiled: kernels that it launches by hand, and numbers and lengths of lists that
+change in each step."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
+from warpline.rulekit.keeping import kept_for_good
 from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.terms import descend, function_at, names_in
 from warpline.rulekit.training import TrainingStep
@@ -23,8 +25,8 @@ _ACCESS = ("load", "store", "make_block_ptr", "make_tensor_descriptor")
 
 
 def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
-    """Why code with these lines is not to be compiled, because of kernels that it launches itself or of a
-    number that changes; else None.
+    """Why code with these lines is not to be compiled, because of kernels that it launches itself, or of a
+    number or the length of a list that changes; else None.
 
     Inductor passes a Python float to a Triton kernel in double precision, where Triton's own launch passes it
     in single precision: a kernel may not compile then, or computes in double (seen with torch 2.13). At what
@@ -32,7 +34,20 @@ def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
     stops.
     """
     costs = list(costs)
-    return _counts(context, costs) or _launches(context, costs)
+    return _counts(context, costs) or _lengthens(context, costs) or _launches(context, costs)
+
+
+def _lengthens(context: Context, costs: Iterable[LineCost]) -> str | None:
+    """torch.compile takes the length of a list that the code adds to for a constant: it compiles again for
+    each length, eight times, and then gives up (counted with torch 2.13)."""
+    functions = {(cost.file, function_at(context.source(cost.file), cost.line)) for cost in costs}
+    for source, value, keeper in kept_for_good(context, epochs=True):
+        if (source.path, source.enclosing(value, cst.FunctionDef)) in functions:
+            return (
+                f"`{keeper}` gets longer in each step, and torch.compile compiles code that adds to a list "
+                "again for each length: add to it outside of what is compiled"
+            )
+    return None
 
 
 def _counts(context: Context, costs: list[LineCost]) -> str | None:
@@ -81,8 +96,8 @@ def model_uncompilable(context: Context, step: TrainingStep | None) -> str | Non
     called = [cost for statement in step.forward for cost in context.costs_of(step.source, statement)]
     inside = [line for cost in called for line in below(context, cost)]
     own = {cost.place for cost in called}  # which the loop runs, not the model
-    counts = _counts(context, [line for line in inside if line.place not in own])
-    return counts or _launches(context, inside)
+    models = [line for line in inside if line.place not in own]
+    return _counts(context, models) or _lengthens(context, models) or _launches(context, inside)
 
 
 def _without_operator(cost: LineCost) -> bool:

@@ -135,7 +135,8 @@ A function that gives a Triton kernel a Python float, or launches kernels withou
 named without an edit: torch.compile passes the float in double precision, and stops at the other launches.
 
 Code of a module that reads a whole number which changes in each step (`self.updates`) is named without an
-edit, too: it would be compiled again for each value.
+edit, too, and so is code that adds to a list which nothing empties in between (`self.history.append(x)`): it
+would be compiled again for each value or length.
 
 A step that differentiates gradients again (`create_graph=True`), which compiled code cannot.
 
