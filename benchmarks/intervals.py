@@ -71,6 +71,7 @@ FIRST = (
     ("First contact on CPUs, round 23", "round23cpu", "cpu"),
     ("First contact on GPUs, round 25", "round25", "cuda"),
     ("First contact on CPUs, round 25", "round25cpu", "cpu"),
+    ("First contact on CPUs, round 26", "round26cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
