@@ -10,7 +10,7 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.rulekit.doubles import MAKERS
 from warpline.rulekit.origins import Origin, called_as, field_names, is_self, origin, overridden, table_read
-from warpline.syntax.edits import Edits
+from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, is_method
 
 _WORDS = ("float64", "double")
@@ -34,7 +34,9 @@ class DoubleSetting:
     settled: tuple[cst.Call, ...]
 
     def edits(self) -> Edits:
-        """The edit that writes float32 there."""
+        """The edit that writes float32 there. Raises Refused where it is not known."""
+        if self.origin.kind == "unknown":
+            raise Refused(f"what {self.origin.words} gets was not found: give it `torch.float32`")
         source, node = self.origin.source, self.origin.node
         edits = Edits(source)
         if isinstance(node, cst.Attribute):
@@ -54,7 +56,7 @@ def double_setting(context: Context, source: Source) -> tuple[DoubleSetting | No
     settled: list[cst.Call] = []
     others: list[cst.Call] = []
     for call, node in _types(source):
-        one = _followed(context, source, node)
+        one = followed(context, source, node)
         of_torch = source.name(call.func).startswith("torch.") or is_method(call, "to", "type")
         tensors = [call] if of_torch else _made_of(source, call)
         if one is None or not tensors:
@@ -105,7 +107,7 @@ def _type(source: Source, node: cst.BaseExpression) -> str:
     return word if word in (*_WORDS, *_OTHERS) else ""
 
 
-def _followed(context: Context, source: Source, node: cst.BaseExpression) -> Origin | None:
+def followed(context: Context, source: Source, node: cst.BaseExpression) -> Origin | None:
     """Where the type that ``node`` stands for is written; None if that is not known."""
 
     def ends(where: Source, one: cst.BaseExpression) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Iterable
 
 import libcst as cst
 
@@ -33,16 +34,33 @@ _OF_ANY_TYPE = ("array", "asarray", "ascontiguousarray", "stack", "concatenate",
                 "full_like", "full", "tile", "repeat")  # fmt: skip
 #: Python's own numbers: torch makes float32 of them.
 _NUMBERS = ("pi", "e", "inf", "nan", "newaxis")
+#: Numbers that are written out: of them torch makes tensors of its default type.
+_WRITTEN = (cst.Integer, cst.Float, cst.UnaryOperation, cst.List, cst.Tuple)
 
 
 def doubles(source: Source) -> list[cst.BaseExpression]:
     """Where the file asks for float64; else where it makes tensors of NumPy's arrays, mostly float64."""
-    return _explicit(source) or _from_numpy(source)
+    return asked_for(source) or _from_numpy(source)
 
 
 def asks_for_doubles(source: Source) -> bool:
     """Whether the file asks for float64, and does not only get it from NumPy's arrays."""
-    return bool(_explicit(source))
+    return bool(asked_for(source))
+
+
+def unclear(source: Source) -> list[cst.Call]:
+    """Calls whose tensors may be float64 whatever torch's default type is, as far as the text shows: those
+    of a file, or of something that is neither an array of NumPy's nor numbers that are written there."""
+    arrays = _from_numpy(source)
+    found = source.calls_of("torch.load")
+    for call in source.nodes(cst.Call):
+        maker, values = _made_by(source, call)
+        known = (call, maker) if maker is not None else ()
+        if values is None or _is_cast(source, call) or any(one in arrays for one in known):
+            continue
+        if not all(_is_other_made(source, one) or isinstance(one, _WRITTEN) for one in values):
+            found.append(call)
+    return found
 
 
 def arrays_beside(source: Source, nodes: list[cst.BaseExpression]) -> list[cst.BaseExpression]:
@@ -50,7 +68,7 @@ def arrays_beside(source: Source, nodes: list[cst.BaseExpression]) -> list[cst.B
     return [node for node in _from_numpy(source) if node not in nodes]
 
 
-def _explicit(source: Source) -> list[cst.BaseExpression]:
+def asked_for(source: Source) -> list[cst.BaseExpression]:
     """``.double()``, ``torch.float64`` and ``torch.double``, and ``dtype=float``, which means the same."""
     calls = [call for call in source.nodes(cst.Call) if _is_double(call)]
     names = [
@@ -213,15 +231,27 @@ def _is_type(source: Source, arg: cst.Arg) -> bool:
     if arg.keyword is not None and arg.keyword.value == "dtype":
         return True
     return source.code(arg.value).endswith(
-        ("dtype", "float64", "double", "float32", "float16", "half", "bfloat16", "long", "int64")
-    )
+        ("dtype", "float64", "double", "float32", "float16", "half", "bfloat16", "long", "int64",
+         "get_default_dtype()")
+    )  # fmt: skip
 
 
-def in_float32(source: Source | None, nodes: list[cst.BaseExpression], setting: Edits | None = None) -> Fix:
-    """The edit that makes float32 numbers there, and by ``setting``. Raises Refused."""
-    if source is None:
-        raise Refused("the line that makes the tensors float64 was not found")
-    edits = setting if setting is not None and setting.source is source else Edits(source)
+def in_float32(
+    found: Iterable[tuple[Source | None, list[cst.BaseExpression]]], setting: Edits | None = None
+) -> Fix:
+    """The edit that makes float32 numbers in each of these files, and by ``setting``. Raises Refused."""
+    parts = [setting] if setting is not None else []
+    for source, nodes in found:
+        if source is None:
+            raise Refused("the line that makes the tensors float64 was not found")
+        edits = setting if setting is not None and setting.source is source else Edits(source)
+        _cast(source, nodes, edits)
+        parts.append(edits)
+    return parts[0].fix("Compute in float32", "unsafe", *parts)
+
+
+def _cast(source: Source, nodes: list[cst.BaseExpression], edits: Edits) -> None:
+    """Have each of the nodes make float32 numbers."""
     for node in nodes:
         if source.is_named(node, *MAKERS):
             name = "torch.as_tensor" if source.is_named(node, "torch.from_numpy") else source.name(node)
@@ -242,7 +272,6 @@ def in_float32(source: Source | None, nodes: list[cst.BaseExpression], setting: 
             if view:
                 edits.replace(node.func, edits.add_import("torch.as_tensor", "import torch"))
             edits.set_argument(node, "dtype", _type_of(source, edits, node, array))
-    return edits.fix("Compute in float32", "unsafe", setting or edits)
 
 
 def _has_others(source: Source, call: cst.Call) -> bool:

@@ -4,7 +4,8 @@
 
 Adds up the time of operations on float64 tensors, and points to the line that makes them
 float64: `.double()`, `torch.float64`, a NumPy array, or the setting that the type comes from (a field's or a
-parameter's default, an entry, an option), where nothing else gives it another value.
+parameter's default, an entry, an option), where nothing else gives it another value. Where the run recorded
+that float64 is torch's default type, that is the call that made it so.
 
 ## Why is this slow
 
@@ -256,7 +257,7 @@ y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
 
 ## Fix safety
 
-Unsafe: float32 keeps 24 bits of the mantissa where float64 keeps 53.
+Unsafe: float32 keeps 24 bits of the mantissa where float64 keeps 53. torch draws other random numbers in it.
 
 ## References
 
@@ -276,10 +277,10 @@ from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source
+from warpline.rulekit.default_dtype import default_in_float32, default_setting, doubles_read
 from warpline.rulekit.double_settings import DoubleSetting, double_setting
 from warpline.rulekit.doubles import arrays_beside, asks_for_doubles, doubles, in_float32
 from warpline.rulekit.graph import whole_graph
-from warpline.rulekit.graph.extents import before_step
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.precision import DOUBLE, FLOATS
 from warpline.wire.sites import Autocast, facts_of
@@ -313,8 +314,10 @@ class Float64OnDevice(Rule):
         source, nodes, setting = _origins(
             context, [cost.file for cost in sorted(spent, key=lambda cost: -spent[cost])]
         )
+        default = default_setting(context)
+        setting = default or setting
         place = hottest.place
-        asked = source is not None and (asks_for_doubles(source) or setting is not None)
+        asked = setting is not None or (source is not None and asks_for_doubles(source))
         wanted = asked and _solves(context)
         saving = (1 - costs.value("single-precision")) * total
         yield context.draft(
@@ -331,7 +334,13 @@ class Float64OnDevice(Rule):
                 otherwise=less_device_time(spent, saving, assumed=True),
             ),
             severity="hint" if wanted else None,
-            fixes=[_TRY_IT if wanted else partial(_fix, context, source, nodes, setting)],
+            fixes=[
+                _TRY_IT
+                if wanted
+                else partial(default_in_float32, context, default)
+                if default is not None
+                else partial(_fix, context, source, nodes, setting)
+            ],
         )
 
 
@@ -357,13 +366,12 @@ def _fix(
         graph = whole_graph(context.profile.facts.dataflow)
         if graph is None:
             raise Refused("arrays of NumPy's beside it may be float64 too, which the run does not show")
-        data = before_step(graph).difference(graph.flow.buffers)
-        doubles_read = sum(graph.dtype(value) == "float64" for value in data)
+        read = doubles_read(graph)
         models = int(any(graph.dtype(value) == "float64" for value in graph.parameters))
-        if 0 < doubles_read < len(arrays) + len(nodes) - models:
+        if 0 < read < len(arrays) + len(nodes) - models:
             raise Refused("arrays of NumPy's beside it may be float64 too, or whole numbers")
-        nodes = [*nodes, *arrays] if doubles_read else nodes
-    return in_float32(source, nodes, setting.edits() if setting else None)
+        nodes = [*nodes, *arrays] if read else nodes
+    return in_float32([(source, nodes)], setting.edits() if setting else None)
 
 
 def _products_run_in(context: Context) -> tuple[str, ...]:
