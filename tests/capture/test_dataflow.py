@@ -512,6 +512,24 @@ def test_a_sparse_tensor_stands_for_its_values() -> None:
     assert f"%{twice}" in flow.arguments[product]
 
 
+@pytest.mark.parametrize(
+    ("given", "numbers"),
+    [
+        ("2.5", [[2.5]]),
+        ("float('inf')", [["inf"]]),
+        ("torch.tensor(2.5)", []),  # it may be another one in the next step
+    ],
+)
+def test_a_number_that_is_written_into_a_tensor_is_recorded(given: str, numbers: list[list[Any]]) -> None:
+    def act() -> None:
+        code = f"def act(x):\n    x[x == 0] = {given}\n    x[[0, 2]] = {given}\nact(torch.zeros(4))"
+        exec(compile(code, str(Path(__file__).parent / "act.py"), "exec"), {"torch": torch})
+
+    flow = record(act)
+    assert not flow.missing
+    assert [flow.arguments[row] for row in rows(flow, "scalar_tensor")] == numbers * 2
+
+
 def test_ctc_loss_is_called_without_the_mode_and_recorded_as_one_operator() -> None:
     """Under a mode torch computes with its lengths, and on a GPU then refuses those on the CPU."""
 

@@ -214,6 +214,19 @@ def test_what_may_change_is_computed_again(parts: dict[str, str]) -> None:
     assert offered(**parts) == 0
 
 
+REGISTERED = """
+class Field({base}):
+    def __init__(self, weights):
+        super().__init__()
+        self.register_buffer("weights", weights)
+"""
+
+
+@pytest.mark.parametrize(("base", "edits"), [("torch.nn.Module", 1), ("Spread", 0)])
+def test_a_buffer_of_the_same_name_is_another_modules(base: str, edits: int) -> None:
+    assert offered(later=REGISTERED.format(base=base)) == edits
+
+
 def test_products_under_autocast_have_another_type_there() -> None:
     parts = {"work": "return weights / reach @ weights", "node": "aten.mm.default"}
     assert offered(**parts) == 1

@@ -317,12 +317,13 @@ def changed(context: Context, names: set[str], init: cst.FunctionDef, owner: cst
             in_place |= call is not None and called_name(call).endswith("_")  # `nn.init.normal_`
             if in_place or isinstance(above, (cst.AssignTarget, cst.AugAssign)):
                 return True
-        again = [call for call in source.nodes(cst.Call) if source.is_named(call.func, "register_buffer")]
-        if any(
-            call.args and source.literal(call.args[0].value) in names and not source.inside(call, init)
-            for call in again
-        ):
-            return True
+        for call in source.nodes(cst.Call):
+            if not source.is_named(call.func, "register_buffer") or source.inside(call, init):
+                continue
+            own = source.code(call.func) == "self.register_buffer"
+            others = own and not related(source.enclosing(call, cst.ClassDef), owner)
+            if call.args and source.literal(call.args[0].value) in names and not others:
+                return True
     return False
 
 

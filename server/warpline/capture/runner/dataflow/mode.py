@@ -9,6 +9,7 @@ import math
 import sys
 import weakref
 from dataclasses import replace
+from opcode import opname
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -57,6 +58,9 @@ _FUNCTION = torch.autograd.function.__file__
 _APPLY_HAS_FRAME = hasattr(torch.autograd.Function.apply, "__code__")
 _PLAIN = (bool, int, float)
 _SLICE = "aten.slice.Tensor"
+_LIFTED, _NUMBER = "aten.lift_fresh.default", "aten.scalar_tensor.default"
+#: What ``x[…] = value`` runs.
+_STORES = ("STORE_SUBSCR", "STORE_SLICE")
 #: Of a deeper recursion the innermost ones are recorded. Chosen, not fitted.
 MOST_FRAMES = 64
 #: In what a compiled function is given, tensors are looked for so deep, and in so many values: a trainer may
@@ -226,6 +230,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         outputs = tuple(self.values.made(one, in_place) for one in tensors[:MOST_IN_LIST])
         if name == _SLICE and [TENSOR + str(one) for one in outputs] == given[:1]:
             return  # the whole tensor: torch 2.4 slices it for each `:` of an index
+        if name == _LIFTED and _is_stored(tensors[0], frame):
+            name, given = _NUMBER, [self._argument(tensors[0].item())]
         if in_place:
             read = tuple(values_in(given))
             for output in outputs:
@@ -287,7 +293,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
     def _way(self, file: str) -> str:
         way = self._ways.get(file)
         if way is None:
-            way = DIRECT if file.startswith((_TORCH, "<")) or is_ours(file) else LIBRARY
+            way = DIRECT if _is_below(file) else LIBRARY
             inside = file[len(_TORCH) :].replace("\\", "/")
             if way == DIRECT and inside.startswith("/nn/modules/"):
                 way = MODULE
@@ -347,6 +353,20 @@ def _is_own_function(frame: Any) -> bool:
                 return True
         frame = frame.f_back
     return False
+
+
+def _is_stored(tensor: Any, frame: Any) -> bool:
+    """Whether it was made of the number in ``x[…] = 0.5``: on a CPU no operator makes it, as one does on a
+    GPU."""
+    while frame is not None and _is_below(frame.f_code.co_filename):
+        frame = frame.f_back
+    one = frame is not None and type(tensor) is torch.Tensor and not tensor.dim()
+    return one and opname[frame.f_code.co_code[frame.f_lasti]] in _STORES
+
+
+def _is_below(file: str) -> bool:
+    """Whether a file's frames are torch's own, or ours."""
+    return file.startswith((_TORCH, "<")) or is_ours(file)
 
 
 def _forwards() -> Set[Any]:
