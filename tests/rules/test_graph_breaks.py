@@ -252,6 +252,55 @@ def test_on_a_cpu_one_piece_cannot_be_fused(other: dict[str, Any]) -> None:
     assert "the line takes 2.00 ms" in draft.message
 
 
+GOES_ON = """\
+#> device kind=cpu; steps step_ms=20
+import torch
+
+@torch.compile  #> cost step_ms={before} idle_ms={before} calls=1
+def spread(heat, rate):
+    flux = rate * heat.diff()
+    if flux.abs().max() > 1:  #> event graph_break reason="Data-dependent branching"
+        #^ cost step_ms={after} idle_ms={after} calls=2; op Torch-Compiled_Region count=1
+        raise ValueError("too fast")
+    return heat[1:] + flux.sin()
+
+heat = spread(heat, 0.1)  #> cost step_ms=1 calls=1; op Torch-Compiled_Region count=1
+"""
+
+
+def going_on(before: float, after: float) -> list[Draft]:
+    """A function that is compiled in two pieces, of which the second begins at the break's line."""
+    example = read_example(GOES_ON.format(before=before, after=after))
+    regions = {6: "1/0", 10: "0/0"}
+    lines = tuple(
+        replace(
+            cost,
+            ops=tuple(replace(op, name=f"Torch-Compiled Region: {regions[cost.line]}") for op in cost.ops),
+        )
+        for cost in example.profile.lines
+    )
+    made = (
+        CompiledKernel("cpp_fused_diff_mul_0", ((FILE, 5, "spread"),), False, 0, "0/0"),
+        CompiledKernel("cpp_fused_add_sin_0", ((FILE, 8, "spread"),), False, 1, "1/0"),
+    )
+    facts = replace(example.profile.facts, compiled_kernels=made)
+    profile = replace(example.profile, facts=facts, lines=lines)
+    return list(GraphBreak().find(Context(profile, texts(example))))
+
+
+@pytest.mark.parametrize(("before", "after"), [(10, 8), (8, 10)])
+def test_on_a_cpu_a_break_costs_at_most_the_shorter_part(before: float, after: float) -> None:
+    (draft,) = going_on(before, after)
+    assert "cuts compiled code into 2 pieces a step" in draft.message
+    assert "loops take 18.0 ms (90 %)" in draft.message
+    assert draft.cost_ms == 18 and draft.saving_ms == 8
+
+
+@pytest.mark.parametrize(("before", "after"), [(18, 0.01), (0.01, 18)])
+def test_on_a_cpu_a_break_at_an_end_cuts_nothing(before: float, after: float) -> None:
+    assert not any("cuts compiled code" in draft.message for draft in going_on(before, after))
+
+
 def edited(statement: str, reason: str = "-") -> str:
     """The script with ``statement`` (its first line has the break) as the finding's edit leaves it."""
     first, _, rest = statement.partition("\n")

@@ -153,6 +153,12 @@ def lines_in(context: Context, source: Source, function: cst.FunctionDef) -> lis
     return [cost for cost in context.costs_of(source, function) if cost.line >= begun]
 
 
+def head_of(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
+    """The costs above a function's body, from its first decorator on: Python counts its code from there."""
+    first = source.line(function.decorators[0] if function.decorators else function)
+    return context.costs_within(source.path, first, source.line(function.body.body[0]) - 1)
+
+
 def _operators(cost: LineCost) -> float:
     """Operators of a line's forward pass; of compiled code, the kernels."""
     return sum(

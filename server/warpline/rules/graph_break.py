@@ -7,7 +7,9 @@ measurable part of the step, or over which much data goes: what the compiled cod
 only the compiled code after it read, as the allocator's record tells. That is told where Inductor's own
 kernels are all that runs on both sides, so that it could fuse them. What a backward pass reads has to be
 written anyway, and does not count. Where nothing of the function with the break was compiled, its elementwise
-and reduction kernels count, which nothing fuses. The fix moves printing and logging out of the compiled code.
+and reduction kernels count, which nothing fuses. On a CPU Inductor's kernels leave no events: there the time
+of the compiled code before the break and after it counts, of which at most the shorter part is saved. The fix
+moves printing and logging out of the compiled code.
 
 A function that has a break is not inlined, so the compiled functions that call it are cut in two at the call,
 however deep. Their time counts, and the finding stands in the function that has the break.
@@ -148,7 +150,7 @@ next step overwrites it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from warpline.model.change import CompiledCalls, Fuse, RemoveLaunches, Scale, Together
@@ -158,7 +160,7 @@ from warpline.rulekit import Context, Draft, Rule, count, size
 from warpline.rulekit.compiled_reach import (
     calls_from_compiled,
     calls_of,
-    lines_in,
+    head_of,
     regions_of,
     skipped_at,
 )
@@ -263,20 +265,24 @@ def _skipped(context: Context, event: CompileEvent) -> Draft | None:
 
 def _cut_up(context: Context, event: CompileEvent, calls: list[LineCost]) -> Draft | None:
     """Where the CPU runs what Inductor compiled: the pieces that the break makes of it. Their kernels leave
-    no events, so their time is at the ``def`` lines; one piece stays."""
-    spent, regions = 0.0, frozenset[str]()
-    for file, line in dict.fromkeys((event.place, *(call.place for call in calls))):
+    no events, so their time is at the ``def`` lines, and at the break itself for code that goes on there."""
+    before, regions = 0.0, frozenset[str]()
+    places = tuple(dict.fromkeys((event.place, *(call.place for call in calls))))
+    for file, line in places:
         source = context.source(file)
         function = function_at(source, line)
         compiled = regions_of(context, source, function) if function is not None else frozenset()
         if function is not None and not compiled <= regions:
             regions |= compiled
-            body = lines_in(context, source, function)
-            spent += sum(cost.step_ms for cost in context.costs_of(source, function) if cost not in body)
-    ops = [op for cost in context.profile.lines for op in cost.ops if op.name.startswith(COMPILED)]
-    pieces = round(sum(op.count for op in ops if op.name.rpartition(" ")[2] in regions))
-    if pieces < _BOTH or not context.matters(spent):
+            before += sum(cost.step_ms for cost in head_of(context, source, function))
+    gone_on = [cost for cost in context.costs(places) if _pieces([cost], regions)]
+    pieces, behind = round(_pieces(context.profile.lines, regions)), sum(cost.idle_ms for cost in gone_on)
+    # What goes on joins what is before it: at most the shorter part is saved. Else the pieces are of several
+    # calls, and one stays.
+    saving = min(before, behind) if gone_on else before * (1 - 1 / max(1, pieces))
+    if pieces < _BOTH or not context.matters(saving):
         return None
+    spent = before + behind
     return context.draft(
         event.place,
         f"Graph break of torch.compile{_reason(event)}: it cuts compiled code into {{pieces}} pieces a "
@@ -289,9 +295,15 @@ def _cut_up(context: Context, event: CompileEvent, calls: list[LineCost]) -> Dra
         },
         cause=_cut_at(calls),
         cost_ms=spent,
-        saving_ms=spent * (1 - 1 / pieces),
+        saving_ms=saving,
         fixes=[partial(_fix, context, (event.place,))],
     )
+
+
+def _pieces(costs: Iterable[LineCost], regions: frozenset[str]) -> float:
+    """How often a step runs one of the ``regions`` at lines."""
+    ops = [op for cost in costs for op in cost.ops if op.name.startswith(COMPILED)]
+    return sum(op.count for op in ops if op.name.rpartition(" ")[2] in regions)
 
 
 def _run(context: Context, event: CompileEvent, own: LineCost | None) -> Draft | None:
