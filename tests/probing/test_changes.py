@@ -189,6 +189,9 @@ def test_a_growing_tensor_is_asked_about_by_its_pieces() -> None:
     assert questions(run(*joins), Replace("cat", (PLACE,), OTHERWISE)) == [
         Question("cat", (Tensor((4, 1, 8)),), ("6", "1"))
     ]
+    joins = [replace(one, count=3.0) for one in joins]
+    (question,) = questions(run(*joins), Replace("cat", (PLACE,), OTHERWISE))
+    assert question.options == ("6", "1"), "in each of three loops"
     # Three tensors, or a torch that records no sizes.
     assert not questions(run(op("cat", (4, 8, 4))), Replace("cat", (PLACE,), OTHERWISE))
     assert not questions(run(op("cat", ())), Replace("cat", (PLACE,), OTHERWISE))

@@ -203,7 +203,9 @@ def grown(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
         if piece and len(whole) == len(piece) and len(along) <= 1 and all(piece):
             joins.append((op.count, whole, piece, along))
     dim = next((along[0] for _, _, _, along in joins if along), None)
-    rounds = round(sum(count for count, *_ in joins))
+    # A whole of one size is joined once in each loop: so often does a step run it.
+    loops = max([1.0, *(count for count, *_ in joins)])
+    rounds = round(sum(count for count, *_ in joins) / loops)
     if dim is None or rounds < 2:
         return []
     piece = next(piece for _, _, piece, along in joins if along)
