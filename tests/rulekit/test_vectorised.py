@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import libcst as cst
 import pytest
 
 from tests.annotated import FILE, read_example, texts
@@ -14,8 +15,9 @@ from tests.rulekit.graph.recording import recorded
 from warpline.diagnosis.diagnose import diagnose
 from warpline.rulekit import Context
 from warpline.rulekit.rounds import rounds
-from warpline.rulekit.vectorised import at_once
+from warpline.rulekit.vectorised import at_once, is_recurrence
 from warpline.syntax.edits import Refused
+from warpline.syntax.source import Source
 from warpline.text.edits import apply
 
 torch = pytest.importorskip("torch")
@@ -178,3 +180,22 @@ def test_three_pieces_in_each_layer_are_no_loop() -> None:
         "    #^ op aten::transpose count=24 cpu_ms=5\n"
     )
     assert list(rounds(Context(example.profile, texts(example)))) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "recurrence"),
+    [
+        ("level = 0.9 * level + x[t]", True),
+        ("level = (level + x[t]) * (level - x[t])", True),
+        ("level = level + 0.5 * x[t]", False),  # a sum
+        ("level = x[t] * level / 2", False),  # a product
+        ("level += x[t] * 2 - 1", False),
+        ("start = start + wide\n    rows.append(2 * x[start] + 1)", False),
+        ("level = x[t] * 2\n    rows.append(3 * level + 1)", False),  # its own
+        ("rows.append(0.9 * level + x[t])", False),
+    ],
+)
+def test_rounds_that_need_the_one_before(body: str, recurrence: bool) -> None:
+    source = Source("f.py", f"for t in range(64):\n    {body}\n")
+    (loop,) = source.nodes(cst.For)
+    assert is_recurrence(source, loop) is recurrence

@@ -224,9 +224,7 @@ def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
     kept = small[-1]
     added = appended(kept)
     if added is None:
-        carried = _bound(loop.body) & {name for line in small for name in _read(line)}
-        reason = "each iteration needs the result of the previous one"
-        raise Refused(reason if carried else "the results are not collected in a list")
+        raise Refused("the results are not collected in a list")
     pieces, value = source.code(added[0]), added[1]
     start = list_above(source, loop, pieces)
     _refuse_carried(source, loop, small)
@@ -246,6 +244,25 @@ def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
         edits.insert_after(loop, f"{pieces} = {_mapped(edits, one, name)}")
     edits.remove(start)
     put_stacked(source, edits, loop, pieces, 3)
+
+
+def is_recurrence(source: Source, loop: cst.CSTNode) -> bool:
+    """Whether a round computes with what the one before gave, and does more than add to it or multiply it:
+    sums and products of all rounds can be computed at once."""
+    small = plain_lines(loop.body) if isinstance(loop, (cst.For, cst.While)) else None
+    bound = _bound(loop.body) if isinstance(loop, (cst.For, cst.While)) else set[str]()
+    for line in small or ():
+        for name in (one for one in descend(line, cst.Name) if one.value in bound and not source.binds(one)):
+            around = (one for one in source.ancestors(name) if source.inside(one, line))
+            kinds = {type(one.operator) for one in around if isinstance(one, cst.BinaryOperation)}
+            if len({_LIKE.get(kind, kind) for kind in kinds}) > 1:
+                return True
+        bound -= _bound(line)
+    return False
+
+
+#: What the same is true of.
+_LIKE: dict[type, type] = {cst.Subtract: cst.Add, cst.Divide: cst.Multiply}
 
 
 def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStatement]) -> None:
