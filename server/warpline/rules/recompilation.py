@@ -84,6 +84,49 @@ loss = compiled(batch)  #> cost step_ms=50
 
 Keep it in a tensor: `self.register_buffer("seen", torch.zeros(()))` and `self.seen += 1`.
 
+## Example
+
+One that the class begins with, beside a class of another number of that name:
+
+```python
+import torch
+
+class Meter:
+    def __init__(self):
+        self.calls = 0
+
+class Annealed(torch.nn.Module):
+    calls: int = 0  #> found
+
+    def penalty(self, x):
+        self.calls += 1
+        return x * min(1, self.calls / 1000)
+
+    def cost(self, x):
+        #^ cost step_ms=50; event recompile count=6 milliseconds=9000 reason="0/1: self.calls == 1"
+        return self.penalty(x).mean()
+
+model = Annealed()
+model.cost = torch.compile(model.cost)  #> site compile mode=default
+```
+
+## Example
+
+One of a base class, which is counted in the class:
+
+```python
+import torch
+from parts import Counted
+
+class Warmed(Counted):
+    def forward(self, x):
+        #^ cost step_ms=50; event recompile count=6 milliseconds=9000 reason="0/1: L['self'].turn == 1"
+        self.turn += 1  #> found
+        return x * self.turn
+
+compiled = torch.compile(Warmed())  #> site compile mode=default
+```
+
 ## Near misses
 
 Compiled once:
@@ -130,15 +173,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+import libcst as cst
+
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms
+from warpline.rulekit import Context, Draft, Refused, Rule, Source, count, ms
 from warpline.rulekit.compiling import set_option
+from warpline.rulekit.origins import assignments
 from warpline.wire.run import CompileEvent, Site
 
 #: Dynamo's reasons for a size that changed.
 _SIZES = ("size mismatch", "stride mismatch", "shape", "size()[")
 #: Its reason for a number of the script's that changed: `0/1: self.seen == 1`, `L['self'].scale == 0.5`.
 _NUMBER = re.compile(r"(?:\d+/\d+: )?((?:[LG]\[')?[\w.'\[\]]*?(\w+)(?:'\])?) == -?\d[\d.e+-]*(?:\s|$)")
+#: The option by which whole numbers of modules may change: Dynamo's reason names it where it would help.
+_DYNAMIC = "allow_unspec_int_on_nn_module"
 
 
 class Recompilation(Rule):
@@ -171,7 +219,7 @@ class Recompilation(Rule):
                 cause=event.place,
                 cost_ms=spent,
                 saving_ms=0.0,
-                fixes=[partial(_fix, context, site, _by_size(event), number)],
+                fixes=[partial(_fix, context, site, event, number)],
             )
 
 
@@ -193,19 +241,39 @@ def _by_size(event: CompileEvent) -> bool:
 
 
 def _set_at(context: Context, event: CompileEvent, guarded: str, name: str) -> tuple[str, int] | None:
-    """Where a method of that file first gives an attribute of its object a value."""
+    """Where an attribute first gets a value: in a method of the class whose code is compiled, or in the class
+    itself; else the one statement that counts it there, or a method of the file."""
+    if not guarded.endswith(f".{name}"):
+        return None
     source = context.source(event.file)
-    given = source.assigned(f"self.{name}") if guarded.endswith(f".{name}") else []
+    own = guarded in (f"self.{name}", f"L['self'].{name}")
+    owner = next(iter(source.at(event.line, cst.ClassDef)), None) if own else None
+    given = _of_class(source, owner, name) if owner is not None else []
+    given = given or source.assigned(f"self.{name}")
     return source.place(given[0]) if given else None
 
 
-def _fix(context: Context, site: Site | None, by_size: bool, number: re.Match[str] | None) -> Fix:
+def _of_class(source: Source, owner: cst.ClassDef, name: str) -> list[cst.BaseExpression]:
+    """What gives the attribute a value in the class: methods, else its body, else the only sum."""
+    body = [
+        value
+        for target, value in assignments(source, owner)
+        if source.code(target) == name and source.enclosing(target, cst.FunctionDef, cst.ClassDef) is owner
+    ]
+    sums = [one.target for one in source.nodes(cst.AugAssign, within=owner)]
+    counted: list[cst.BaseExpression] = [one for one in sums if source.code(one) == f"self.{name}"]
+    own = source.assigned(f"self.{name}", within=owner)
+    return own or body or (counted if len(counted) == 1 else [])
+
+
+def _fix(context: Context, site: Site | None, event: CompileEvent, number: re.Match[str] | None) -> Fix:
     if number is not None:
         raise Refused(
             f"the code is compiled again for each value of `{number[1]}`: keep it in a buffer, or compute "
             "what depends on it outside the compiled code"
+            + (f", or set `torch._dynamo.config.{_DYNAMIC} = True`" if _DYNAMIC in event.reason else "")
         )
-    if not by_size:
+    if not _by_size(event):
         raise Refused("the failed guard is not about a size; Dynamo's log names it (TORCH_LOGS=recompiles)")
     if site is None:
         raise Refused("the call of torch.compile was not found")
