@@ -8,8 +8,8 @@ only the compiled code after it read, as the allocator's record tells. That is t
 kernels are all that runs on both sides, so that it could fuse them. What a backward pass reads has to be
 written anyway, and does not count. Where nothing of the function with the break was compiled, its elementwise
 and reduction kernels count, which nothing fuses. On a CPU Inductor's kernels leave no events: there the time
-of the compiled code before the break and after it counts, of which at most the shorter part is saved. The fix
-moves printing and logging out of the compiled code.
+of the compiled code before the break and after it counts. At most the shorter part is saved. The fix moves
+printing and logging out of the compiled code.
 
 A function that has a break is not inlined, so the compiled functions that call it are cut in two at the call,
 however deep. Their time counts, and the finding stands in the function that has the break.
@@ -277,8 +277,8 @@ def _cut_up(context: Context, event: CompileEvent, calls: list[LineCost]) -> Dra
             before += sum(cost.step_ms for cost in head_of(context, source, function))
     gone_on = [cost for cost in context.costs(places) if _pieces([cost], regions)]
     pieces, behind = round(_pieces(context.profile.lines, regions)), sum(cost.idle_ms for cost in gone_on)
-    # What goes on joins what is before it: at most the shorter part is saved. Else the pieces are of several
-    # calls, and one stays.
+    # What goes on joins what is before it, and at most the shorter part is saved. Else the pieces are of
+    # several calls, and one stays.
     saving = min(before, behind) if gone_on else before * (1 - 1 / max(1, pieces))
     if pieces < _BOTH or not context.matters(saving):
         return None
