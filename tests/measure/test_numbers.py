@@ -65,6 +65,8 @@ def test_values_stay_within_the_cores() -> None:
 def test_a_change_follows_its_number() -> None:
     assert numbers.renumbered(LoaderWorkers(4), {"num_workers": Number(8, 4)}) == LoaderWorkers(8)
     assert numbers.renumbered(LargerBatch(2.0), {"batch_size": Number(64, 32)}) == LargerBatch(4.0)
+    all_of_it = LargerBatch(3.0, epoch=3)
+    assert numbers.renumbered(LargerBatch(2.0, epoch=3), {"batch_size": Number(64, 32)}) == all_of_it
     assert numbers.renumbered(RemoveSyncs(), {"num_workers": Number(8, 4)}) == RemoveSyncs()
 
 

@@ -104,6 +104,35 @@ def test_products_that_mostly_read_weights(ms: float, shapes: str, after_ms: flo
     assert found_at(WIDE.format(ms=ms, shapes=shapes), after_ms) == lines
 
 
+LEARNS = """\
+#> device kind=cpu; steps step_ms=1
+from torch.utils.data import DataLoader
+loader = DataLoader(recipes, batch_size=6)  #> site loader batch_size=6 batches_per_epoch={batches}
+for words in loader:  #> cost step_ms=0.1 cpu_ms=0.1 idle_ms=0.1 loader_ms=0.1 calls=1; use loader
+    marks = {marks}  #> cost step_ms={ms} cpu_ms={ms} idle_ms={ms} launches=20 calls={calls}
+    loss = net(marks).mean()  #> cost step_ms=0.2 device_ms=0.2 backward_ms=0.1 launches=20 calls=1
+    loss.backward()
+    optimizer.step()
+"""
+ONCE = {"batches": 70, "marks": "embed(words)", "ms": 0.7, "calls": 1}
+
+
+@pytest.mark.parametrize(
+    ("facts", "lines"),
+    [
+        ({}, [2]),
+        ({"ms": 0.4}, []),  # how many samples an update sees is more important
+        ({"calls": 6}, []),  # once for each sample
+        ({"marks": "tensor([len(one) for one in words])"}, []),
+        ({"batches": 1}, []),  # no more samples
+    ],
+)
+def test_steps_that_train_and_hardly_compute(facts: dict[str, object], lines: list[int]) -> None:
+    example = read_example(LEARNS.format(**ONCE | facts))
+    found = diagnose(example.profile, texts(example)).findings
+    assert [one.line for one in found if one.rule == "small-batch"] == lines
+
+
 QUEUED = """\
 #> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
 import collections

@@ -73,7 +73,8 @@ def renumbered(change: Change, tried: Numbers) -> Change:
     if isinstance(change, LoaderWorkers):
         return replace(change, workers=number.value)
     if isinstance(change, LargerBatch):
-        return replace(change, factor=change.factor * number.value / number.written)
+        factor = change.factor * number.value / number.written
+        return replace(change, factor=factor if change.epoch is None else min(factor, change.epoch))
     return change
 
 

@@ -202,9 +202,11 @@ class NoAnomalyDetection:
 
 @dataclass(frozen=True, slots=True)
 class LargerBatch:
-    """A step has ``factor`` times as many samples. The result is the time per present batch."""
+    """A step has ``factor`` times as many samples. The result is the time per present batch. ``epoch``: the
+    present batches that have all samples, None where that is not known."""
 
     factor: float
+    epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,10 @@ half precision nothing remains but their launches.
 
 On a CPU it also finds steps without a backward pass that spend much of their time between operators, or in
 linear layers that take hardly longer for twice the rows, because they wait for their weights from memory
-(tried beside the script).
+(tried beside the script). Of steps that train, it finds those that spend more than half of their time between
+operators, in lines that do not go through the samples one by one.
+
+A loader whose epoch is one batch is left alone on any device.
 
 ## Why is this slow
 
@@ -226,6 +229,35 @@ for rows in loader:
 
 ## Example
 
+On a CPU, a step that trains, and hardly computes:
+
+```python
+#> device kind=cpu; steps step_ms=1
+from torch.utils.data import DataLoader
+
+loader = DataLoader(flowers, batch_size=4, shuffle=True)
+#^ found; site loader batch_size=4 num_workers=0 batches_per_epoch=38
+for rows, kinds in loader:  #> cost step_ms=0.1 cpu_ms=0.1 idle_ms=0.1 loader_ms=0.1; use loader
+    loss = loss_of(model(rows), kinds)
+    #^ cost step_ms=0.5 device_ms=0.15 backward_ms=0.1 idle_ms=0.35 cpu_ms=0.5 launches=60
+    loss.backward()
+    optimizer.step()  #> cost step_ms=0.4 device_ms=0.1 idle_ms=0.3 cpu_ms=0.4 launches=40
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(flowers, batch_size=8, shuffle=True)
+for rows, kinds in loader:
+    loss = loss_of(model(rows), kinds)
+    loss.backward()
+    optimizer.step()
+```
+
+## Example
+
 Requests that wait in a queue:
 
 ```python
@@ -331,7 +363,23 @@ for batch in batches:
     optimizer.step()  #> cost step_ms=2 device_ms=1 idle_ms=1 cpu_ms=2 launches=10 calls=1
 ```
 
-On a CPU, a step that trains: how many samples an update sees is not a question of speed alone.
+All samples in one batch:
+
+```python
+#> device kind=cpu; steps step_ms=1
+from torch.utils.data import DataLoader
+
+loader = DataLoader(flowers, batch_size=150)
+#^ site loader batch_size=150 num_workers=0 batches_per_epoch=1
+for rows, kinds in loader:  #> cost step_ms=0.1 cpu_ms=0.1 idle_ms=0.1 loader_ms=0.1; use loader
+    loss = loss_of(model(rows), kinds)
+    #^ cost step_ms=0.5 device_ms=0.15 backward_ms=0.1 idle_ms=0.35 cpu_ms=0.5 launches=60
+    loss.backward()
+    optimizer.step()  #> cost step_ms=0.4 device_ms=0.1 idle_ms=0.3 cpu_ms=0.4 launches=40
+```
+
+On a CPU, a step that trains, and computes for most of its time: how many samples an update sees is not a
+question of speed alone.
 
 ```python
 #> device kind=cpu; steps step_ms=10
@@ -475,7 +523,8 @@ class SmallBatch(Rule):
             yield from self._between_operators(context)
 
     def _between_operators(self, context: Context) -> Iterator[Draft]:
-        """On a CPU, of steps that train nothing: there the batch is free to choose."""
+        """On a CPU. Of steps that train, only those that hardly compute: how many samples an update sees is
+        not a question of speed alone."""
         profile = context.profile
         between, products = Spent(profile.lines, launching_ms), Spent(profile.lines, _weights_ms)
         waiting, saving = between.total, between.total * (1 - 1 / _FACTOR)
@@ -486,12 +535,16 @@ class SmallBatch(Rule):
         memory = profile.facts.memory
         if memory.peak_bytes and memory.free_bytes is not None and memory.free_bytes < memory.peak_bytes:
             return
-        if _trains(context):
+        trains = _trains(context)
+        if trains and waiting <= profile.steps.step_ms / 2:
             return
         spent = between if launching else products
         operators = sum(cost.device_ms for cost in between)
         calls = sum(cost.launches for cost in between)
         for batch in _batches(context):
+            once = sum(idle for cost, idle in between.items() if _is_once(context, cost, batch.what[1]))
+            if trains and once <= profile.steps.step_ms / 2:
+                return
             if launching:
                 said = (
                     "a step spends {idle} ({share}) between operators, and runs {calls} of them in "
@@ -514,7 +567,7 @@ class SmallBatch(Rule):
                 cause=spent.hottest.place,
                 cost_ms=spent.total,
                 saving_ms=saving if launching else shared,
-                change=Together((*map(_on_more_rows, lines), LargerBatch(_FACTOR))),
+                change=Together((*map(_on_more_rows, lines), LargerBatch(_FACTOR, batch.epoch))),
                 # That weights are read from memory is only known once it was tried.
                 least=0.0 if launching else _GAIN_PERCENT,
                 fixes=[batch.fix],
@@ -558,7 +611,7 @@ class SmallBatch(Rule):
                 cause=hottest.place,
                 cost_ms=waiting + filling,
                 saving_ms=saving,
-                change=_change(context, thin),
+                change=_change(context, thin, batch.epoch),
                 fixes=[batch.fix],
             )
             return
@@ -677,22 +730,37 @@ def _trains(context: Context) -> bool:
     return stepped or any(cost.backward_ms > 0 or cost.total_backward_ms > 0 for cost in lines)
 
 
+def _is_once(context: Context, cost: LineCost, size: int) -> bool:
+    """Whether a line does not go through the ``size`` samples of a batch one by one: that takes as long for
+    each sample of a larger batch."""
+    source = context.source(cost.file)
+    statement = source.statement_at(cost.line)
+    looping = isinstance(statement, cst.SimpleStatementLine) and source.nodes(cst.CompFor, within=statement)
+    return cost.calls < size and not looping
+
+
 class _Batch(NamedTuple):
     place: tuple[str, int]  # where its size is written
     what: tuple[str, int, str]  # that number, as evidence
     whence: str
     fix: Callable[[], Fix]
     how: str = "{size} samples per batch"
+    epoch: int | None = None  # batches in one
 
 
 def _batches(context: Context) -> Iterator[_Batch]:
     """Batches that the steps take, of a loader, sliced in a loop or off a queue."""
     for site in context.sites("loader"):
-        size = facts_of(Loader, site).batch_size
-        if isinstance(size, int) and context.costs(site.uses):
+        loader = facts_of(Loader, site)
+        size = loader.batch_size
+        if isinstance(size, int) and loader.batches_per_epoch != 1 and context.costs(site.uses):
             place, what = edit_site(context, site, "batch_size"), ("batch size", size, "samples")
             yield _Batch(
-                place, what, whence(context, site, "batch_size"), partial(doubled, context, site, size)
+                place,
+                what,
+                whence(context, site, "batch_size"),
+                partial(doubled, context, site, size),
+                epoch=loader.batches_per_epoch,
             )
     for found in (*sliced(context), *taken(context)):
         fix = partial(_sliced, context, found)
@@ -741,7 +809,7 @@ def _filled(context: Context, kernel: Kernel) -> float:
     return min(1.0, math.prod(kernel.grid) / context.device.multiprocessors)
 
 
-def _change(context: Context, thin: Mapping[LineCost, float]) -> Change:
+def _change(context: Context, thin: Mapping[LineCost, float], epoch: int | None) -> Change:
     """Twice the batch; what half fills the device now takes no longer for it."""
     joined = list[Change]()
     with contextlib.suppress(Refused):
@@ -751,7 +819,7 @@ def _change(context: Context, thin: Mapping[LineCost, float]) -> Change:
         for cost, spent in thin.items()
         if cost.device_ms > 0
     )
-    return Together((*filled, LargerBatch(_FACTOR), *joined))
+    return Together((*filled, LargerBatch(_FACTOR, epoch), *joined))
 
 
 def doubled(context: Context, site: Site, size: int) -> Fix:
