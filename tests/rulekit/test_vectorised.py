@@ -185,8 +185,11 @@ def test_three_pieces_in_each_layer_are_no_loop() -> None:
 @pytest.mark.parametrize(
     ("body", "recurrence"),
     [
-        ("level = 0.9 * level + x[t]", True),
         ("level = (level + x[t]) * (level - x[t])", True),
+        ("level = x[t] / level + 1", True),
+        ("level = a[t] * level[:-1] + b[t] * level[1:]", True),
+        ("level = 0.9 * level + x[t]", False),  # a filter
+        ("last = x[t] + 0.99 * alive[t] * last\n    found[t] = last", False),  # a discounted sum
         ("level = level + 0.5 * x[t]", False),  # a sum
         ("level = x[t] * level / 2", False),  # a product
         ("level += x[t] * 2 - 1", False),

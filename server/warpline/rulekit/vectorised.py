@@ -247,15 +247,15 @@ def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
 
 
 def is_recurrence(source: Source, loop: cst.CSTNode) -> bool:
-    """Whether a round computes with what the one before gave, and does more than add to it or multiply it:
-    sums and products of all rounds can be computed at once."""
+    """Whether a round computes more than a linear function of what the one before gave. Sums, products,
+    discounted sums and filters (``level = 0.9 * level + x[t]``) of all rounds can be computed at once."""
     small = plain_lines(loop.body) if isinstance(loop, (cst.For, cst.While)) else None
     bound = _bound(loop.body) if isinstance(loop, (cst.For, cst.While)) else set[str]()
     for line in small or ():
         for name in (one for one in descend(line, cst.Name) if one.value in bound and not source.binds(one)):
             around = (one for one in source.ancestors(name) if source.inside(one, line))
             kinds = {type(one.operator) for one in around if isinstance(one, cst.BinaryOperation)}
-            if len({_LIKE.get(kind, kind) for kind in kinds}) > 1:
+            if len({_LIKE.get(kind, kind) for kind in kinds}) > 1 and not _is_linear(source, name, bound):
                 return True
         bound -= _bound(line)
     return False
@@ -263,6 +263,21 @@ def is_recurrence(source: Source, loop: cst.CSTNode) -> bool:
 
 #: What the same is true of.
 _LIKE: dict[type, type] = {cst.Subtract: cst.Add, cst.Divide: cst.Multiply}
+
+
+def _is_linear(source: Source, name: cst.Name, bound: Collection[str]) -> bool:
+    """Whether a statement adds to ``name``, and multiplies it by what depends on no name of ``bound``."""
+    node: cst.CSTNode = name
+    while isinstance(above := source.parent(node), cst.BinaryOperation):
+        first = node is above.left
+        if isinstance(above.operator, (cst.Multiply, cst.Divide)):
+            by = above.right if first else above.left
+            if names_in(by) & set(bound) or not (first or isinstance(above.operator, cst.Multiply)):
+                return False
+        elif not isinstance(above.operator, (cst.Add, cst.Subtract)):
+            return False
+        node = above
+    return isinstance(above, (cst.Assign, cst.AnnAssign, cst.AugAssign))
 
 
 def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStatement]) -> None:
