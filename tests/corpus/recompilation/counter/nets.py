@@ -1,7 +1,7 @@
 from torch import nn
 
 class Net(nn.Module):
-    calls = 0
+    calls = 0  #> found
 
     def forward(self, x):
         self.calls += 1

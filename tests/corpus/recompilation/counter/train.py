@@ -2,6 +2,6 @@ import torch
 from nets import Net
 
 net = Net()
-net.compile()  #> found; site compile mode=default
+net.compile()  #> site compile mode=default
 for x in loader:
     net(x).sum().backward()  #> cost device_ms=20
