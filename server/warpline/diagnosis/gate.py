@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
 
+from warpline.model import costs
 from warpline.model.report import Finding
 
 #: The evidence of what a finding may save at most.
 MOST = "at most lost"
 #: Percent of the step that a fix must be able to save (docs/measuring.md).
-LEAST = 1.0
+LEAST = costs.bound("least-gain")
 #: A finding that could save this much is always shown: gains are predicted from shares of the step. A busy
 #: machine changes these far less than the step's length. (From here on a finding is an information.)
 ALWAYS = 5.0

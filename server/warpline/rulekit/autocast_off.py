@@ -50,7 +50,7 @@ def _blocks(source: Source) -> Iterator[tuple[Statement, cst.BaseExpression]]:
 def _made(
     context: Context, source: Source, node: cst.BaseExpression, off: Collection[tuple[str, int]], left: int
 ) -> bool:
-    """Whether a context may be one that was made at one of these places."""
+    """Whether a context may have been made at one of these places."""
     if any((source.path, line) in off for line in source.extent(node)):
         return True
     if isinstance(node, cst.Call):

@@ -10,6 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from warpline.devices import Capability, can
+from warpline.model import costs
 from warpline.model.change import Change
 from warpline.model.profile import LineCost, Profile
 from warpline.model.report import Evidence, Fix, Severity, SourceLine
@@ -28,13 +29,13 @@ _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 MINIMUM_SHARE = 0.02
 MINIMUM_MS = 1.0
 #: The least gain that is shown (docs/measuring.md): what several such places have may be told together.
-_MEASURABLE_SHARE = 0.01
+_MEASURABLE_SHARE = costs.bound("least-gain") / 100
 
 
 class Context:
     """One look at a profile by all rules. ``texts(path)`` gives a file as it is now, or None.
 
-    Lines of ``profile`` are lines of those texts (:func:`warpline.rulekit.rebase.rebase` sees to it).
+    Lines of ``profile`` are lines of those texts (:func:`warpline.diagnosis.rebase.rebase` sees to it).
     """
 
     def __init__(self, profile: Profile, texts: Callable[[str], str | None]) -> None:

@@ -1,4 +1,4 @@
-"""Float64 as torch's default type: the call that sets it, and all that has to become float32 with it."""
+"""Float64 as torch's default type: the call that sets it, and what else has to become float32."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def default_in_float32(context: Context, setting: DoubleSetting) -> Fix:
 
 
 def _of_tensors(site: Site) -> bool:
-    """Whether a loader's dataset holds tensors, and does not only make them."""
+    """Whether a loader's dataset holds its samples as tensors, and does not make them when asked."""
     made = facts_of(Loader, site)
     return made.rows_type == "TensorDataset" or bool(made.rows_tensors)
 

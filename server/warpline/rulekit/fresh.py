@@ -43,7 +43,7 @@ def pinned_where_made(source: Source, line: int, edits: Edits) -> None:
 
 
 def make_pinned(source: Source, call: cst.Call, edits: Edits) -> None:
-    """Has one of ``MAKES`` make its tensor in pinned memory, where there is a GPU."""
+    """Make a call of one of ``MAKES`` allocate pinned memory, where there is a GPU."""
     torch = source.code(call.func).rpartition(".")[0] or edits.add_import("torch", "import torch")
     edits.set_argument(call, "pin_memory", f"{torch}.cuda.is_available()")
 

@@ -1,4 +1,4 @@
-"""What gets longer in each step, and is read as a whole in each."""
+"""Lists and tensors that grow in each step, and that each step reads as a whole."""
 
 from __future__ import annotations
 

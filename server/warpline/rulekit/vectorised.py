@@ -266,7 +266,7 @@ _LIKE: dict[type, type] = {cst.Subtract: cst.Add, cst.Divide: cst.Multiply}
 
 
 def _is_linear(source: Source, name: cst.Name, bound: Collection[str]) -> bool:
-    """Whether a statement adds to ``name``, and multiplies it by what depends on no name of ``bound``."""
+    """Whether a statement only adds to ``name``, and multiplies it by what reads no name of ``bound``."""
     node: cst.CSTNode = name
     while isinstance(above := source.parent(node), cst.BinaryOperation):
         first = node is above.left

@@ -489,7 +489,7 @@ def _sizes(formula: Formula[Norm], term: Term) -> list[cst.BaseExpression]:
 
 
 def _has_channels(formula: Formula[Norm]) -> bool:
-    """Whether all but the batch is normalised, and gain and shift have one number a channel."""
+    """Whether the norm is over all dimensions but the batch, with one gain and shift for each channel."""
     found, rank, literal = formula.found, _rank(formula), formula.flow.source.literal
     if found.kind != "LayerNorm" or rank < 3 or {dim % rank for dim in found.dims} != {*range(1, rank)}:
         return False

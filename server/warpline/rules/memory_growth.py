@@ -495,7 +495,7 @@ def _clone(source: Source, value: cst.BaseExpression) -> Fix:
 
 
 def _read_again(context: Context) -> Iterator[Draft]:
-    """What gets longer in each step, and is read as a whole in each."""
+    """Lists and tensors that grow in each step, and that each step reads as a whole."""
     for one in read_again(context):
         spent = sum(cost.step_ms for cost in one.reading)
         if not context.matters(spent):

@@ -438,7 +438,7 @@ def _repeated_at(
 def _callers(
     context: Context, lines: Sequence[WorkerLine | LineCost], name: str
 ) -> dict[tuple[str, int], tuple[Source, cst.Call]]:
-    """The calls on ``lines`` of the function ``name``, by their places."""
+    """The calls of the function ``name`` on these lines, by place."""
     return {
         line.place: (other, call)
         for line in lines

@@ -504,6 +504,7 @@ _SHORT_MS = costs.value("short-kernel-ns") / 1e6
 _FILLED = 1 / _FACTOR
 #: Share of the step, in percent, that each sample must cost less.
 _GAIN_PERCENT = 5.0
+_MOST_OF_THE_STEP = 0.5  # chosen, not fitted
 _MATRIX = 2  # dimensions
 
 
@@ -536,14 +537,11 @@ class SmallBatch(Rule):
         if memory.peak_bytes and memory.free_bytes is not None and memory.free_bytes < memory.peak_bytes:
             return
         trains = _trains(context)
-        if trains and waiting <= profile.steps.step_ms / 2:
-            return
         spent = between if launching else products
         operators = sum(cost.device_ms for cost in between)
         calls = sum(cost.launches for cost in between)
         for batch in _batches(context):
-            once = sum(idle for cost, idle in between.items() if _is_once(context, cost, batch.what[1]))
-            if trains and once <= profile.steps.step_ms / 2:
+            if trains and not _hardly_computes(context, between, batch.what[1]):
                 return
             if launching:
                 said = (
@@ -728,6 +726,12 @@ def _trains(context: Context) -> bool:
     lines = context.profile.lines
     stepped = any(context.costs(site.uses) for site in context.sites("optimizer"))
     return stepped or any(cost.backward_ms > 0 or cost.total_backward_ms > 0 for cost in lines)
+
+
+def _hardly_computes(context: Context, between: Spent, size: int) -> bool:
+    """Whether most of the step is between operators, in lines that no larger batch makes longer."""
+    once = sum(idle for cost, idle in between.items() if _is_once(context, cost, size))
+    return once > _MOST_OF_THE_STEP * context.step_ms
 
 
 def _is_once(context: Context, cost: LineCost, size: int) -> bool:

@@ -25,7 +25,7 @@ class Refused(Exception):
 
 
 def attempted(make: Callable[[], Fix]) -> Fix | str:
-    """The edit that ``make`` gives; why there is none, where it raises :class:`Refused`."""
+    """The edit that ``make`` returns, or the reason for which it raises :class:`Refused`."""
     try:
         return make()
     except Refused as reason:

@@ -16,7 +16,7 @@ SAMPLES: Numbers = (-6.1, -3.3, -2.2, -1.1, -0.4, 0.3, 0.9, 1.7, 2.6, 3.4, 6.3)
 #: Constants as people type them (0.7979 for the root of 2 / pi) are off by less, and the two forms of GELU
 #: are further apart at one of the samples. The nearest function is taken.
 TOLERANCE = 4e-4
-#: Of a numerical derivative: its error is far below the tolerance.
+#: The step of a central difference: its error, of the order of the step squared, is far below the tolerance.
 _STEP = 1e-4
 #: A slope nearer to one is not an activation but a factor with a small number in it.
 _MOST_SLOPE = 0.9

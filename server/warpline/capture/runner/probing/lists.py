@@ -15,7 +15,7 @@ from .pair import Pair
 #: What each round has of a value, by the value's number.
 Values = Dict[int, List[Any]]
 Step = Callable[[Values], None]
-#: Of the two shares of an average, which are one together.
+#: How far the two shares of an average may be from 1 together: they are rounded floats.
 _ROUNDING = 1e-6
 
 

@@ -57,7 +57,7 @@ def loop(question: Question, device: str) -> Pair:
 
 
 def _joined(each: Callable[..., Any], own: Set[int], rounds: int) -> Callable[..., Any]:
-    """One round with the rows of all: ``vmap`` has no such call of some operators, as of a batch norm."""
+    """One round with the rows of all rounds. (``vmap`` runs some operators, as a batch norm, otherwise.)"""
 
     def work(*given: Any) -> Any:
         rows = (one.flatten(0, 1) if at in own else one for at, one in enumerate(given))
