@@ -6,10 +6,13 @@ import math
 
 import pytest
 
+from tests import samples
 from warpline.measure.candidate import Candidate
 from warpline.measure.epochs import apart, part
 from warpline.measure.pairs import Pairs
-from warpline.measure.timed import mean, sliced, window_steps
+from warpline.measure.timed import epoch_note, mean, sliced, window_steps
+from warpline.model.report import Steps
+from warpline.wire.run import Facts, Site
 from warpline.wire.timing import Timing
 
 MS = 1_000_000
@@ -66,3 +69,10 @@ def test_what_only_one_of_them_saw_is_not_compared() -> None:
 def test_short_epochs_fit_into_a_window_twice() -> None:
     assert window_steps(10 * MS, 200) * 1.5 >= 2 * 200
     assert window_steps(10 * MS, 100_000) == window_steps(10 * MS)
+
+
+@pytest.mark.parametrize(("batches", "said"), [(300, False), (1000, True), (100_000, False)])
+def test_a_note_says_that_a_window_is_shorter_than_an_epoch(batches: int, said: bool) -> None:
+    loader = Site("loader", "/train.py", 3, "", {"batches_per_epoch": batches, "epochs_started": 2})
+    steps = Steps(5, 10.0, 10.0, 1.0, 0.0)
+    assert bool(epoch_note(samples.profile(facts=Facts(sites=(loader,)), steps=steps))) is said

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 def _measure(options: argparse.Namespace, limit: Deadline | None, limited: ExitStack) -> int:
     from warpline import pipeline
     from warpline.commands import fix_selection, output, trials
-    from warpline.measure import results
+    from warpline.measure import results, timed
     from warpline.measure.fixes import workbench
     from warpline.terminal import progress
 
@@ -83,7 +83,11 @@ def _measure(options: argparse.Namespace, limit: Deadline | None, limited: ExitS
         all_s = time.monotonic() - limit.began + contest.forecast.left_s(contest.several)
         at = shown.message.partition(";")[0]
         more = f"it was at: {at}; all rounds take about {units.seconds(all_s)} here"
-        notes = [*trials.ending(ended, limit.budget_s, more), *pipeline.past_predictions(run_folder.parent)]
+        notes = [
+            *trials.ending(ended, limit.budget_s, more),
+            *timed.epoch_note(bench.profile),
+            *pipeline.past_predictions(run_folder.parent),
+        ]
         trials.show(outcomes, found, speedups, notes)
     return 130 if "interrupted" in ended else 0
 

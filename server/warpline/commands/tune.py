@@ -113,7 +113,7 @@ def _tune(options: argparse.Namespace, limit: Deadline) -> int:
             outcomes,
             found,
             search.predictions(),
-            [*ending, *notes, *pipeline.past_predictions(run_folder.parent)],
+            [*ending, *notes, *timed.epoch_note(profile), *pipeline.past_predictions(run_folder.parent)],
             proposed=bool(proposals),
         )
     if problem is not None:
