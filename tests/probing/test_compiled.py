@@ -95,6 +95,29 @@ def test_of_calls_that_differ_the_middle_is_compiled_as_long_as_one_is() -> None
     assert compiling(alike, calls=f"{ABOUT}4") == compiling(alike, calls=4)
 
 
+def test_calls_with_other_shapes_are_compiled_each() -> None:
+    """They count by the numbers that they make: three times ten, and once 40."""
+    names = ("exp", "sin") * 4
+    flow = flowing(
+        *[(f"aten.{name}.default", 10, [f"%{at}"], (at + 1,)) for at, name in enumerate(names)],
+        parameters=(0,),
+    )
+    wide = replace(flow, shapes=((10,), (40,)), shape=(0,) * 5 + (1, 1) + (0,) * 2)
+    found, change = run(op("mul", (10,))), Replace("compiled", (PLACE,), OTHERWISE, ("", "4"))
+    profile = replace(found, facts=Facts(dataflow=wide))
+    large, small = questions(profile, change)
+    assert (large.tensors, small.tensors) == ((Tensor((10,), "float32"),),) * 2
+    answers = {
+        one: Answer(one, Cost(1e6, 1e6), Cost(left * 1e6, left * 1e6), compiling_s=2.0)
+        for one, left in ((large, 0.2), (small, 0.9))
+    }
+    made, tried = informed(profile, change, answers)
+    assert tried
+    assert isinstance(made, Fuse)
+    assert made.keep == pytest.approx((40 * 0.2 + 30 * 0.9) / 70)
+    assert compiling_s(profile, change, answers) == pytest.approx(4.0)
+
+
 def test_of_a_long_model_the_middle_is_compiled() -> None:
     many = [("aten.exp.default", 10, [f"%{at}"], (at + 1,)) for at in range(3 * MOST_OPERATORS)]
     many[MOST_OPERATORS] = ("aten.exp_.default", *many[MOST_OPERATORS][1:])  # of a leaf that is refused

@@ -14,7 +14,7 @@ from warpline.diagnosis.identity import identities
 from warpline.diagnosis.joint import told_together
 from warpline.diagnosis.rebase import rebase
 from warpline.model import costs as figures
-from warpline.model.change import Change, Together
+from warpline.model.change import Change, Replace, Scale, Together
 from warpline.model.profile import Profile
 from warpline.model.report import QUICKER, Finding, Predicted, Severity
 from warpline.rulekit.message import count, message, ms, seconds
@@ -99,6 +99,7 @@ def diagnose(
     findings: list[Finding] = []
     below: list[Finding] = []
     small: list[Finding] = []  # what may gain enough with others
+    work: list[Finding] = []  # what gains a share of the step's own work
     changes: dict[str, Change] = {}
     once: dict[str, tuple[Change, ...]] = {}
     host: dict[str, tuple[Change, ...]] = {}
@@ -122,10 +123,11 @@ def diagnose(
         if change is not None and not shown and _adds_up(rule, draft, finding):
             small.append(finding)
         if draft.hides is not None and shown:
-            name, change = draft.hides
-            host[name] = (*host.get(name, ()), change)
+            host[draft.hides[0]] = (*host.get(draft.hides[0], ()), draft.hides[1])
         if matters:
-            (findings if shown else below).append(finding)
+            (
+                findings if shown else work if _is_work(context, draft, finding, changes.get(name)) else below
+            ).append(finding)
     joined = told_together(
         small,
         changes,
@@ -134,6 +136,7 @@ def diagnose(
         lambda rule, change: _simulated(context, rule, change, predict),
     )
     findings += (replace(one, severity=_severity(_gain(context, one))) for one in joined.values() if one)
+    findings += (one for one in work if one.id not in joined)
     below = [one for one in below if one.id not in joined]
     for hiding in (
         _Hiding(" and ".join(once), tuple(chain(*once.values())), least),
@@ -316,6 +319,23 @@ def _simulated(
         return None
 
 
+def _is_work(context: Context, draft: Draft, finding: Finding, change: Change | None) -> bool:
+    """Whether enough of what the step's own lines compute would go away. On a CPU that is a share of the
+    step, and noise, which changes the step's length, does not hide it. It hides a wait, what is only bounded,
+    and what another computation has to be quicker for (``Fuse``, a draft that has to be tried)."""
+    after = finding.predicted
+    if change is None or after is None or draft.tried or context.on_gpu:
+        return False
+    replayed = after.basis in ("simulated", "probed") and _goes_away(change)
+    return replayed and _gain(context, finding) >= LEAST
+
+
+def _goes_away(change: Change) -> bool:
+    if isinstance(change, Together):
+        return all(map(_goes_away, change.changes))
+    return isinstance(change, Scale) or (isinstance(change, Replace) and _goes_away(change.otherwise))
+
+
 def _adds_up(rule: Rule, draft: Draft, finding: Finding) -> bool:
     """Whether what it gains may be told with what others of its rule do: only a replay says that, and what it
     needs (a trial, time to compile) is not told for several."""
@@ -429,7 +449,7 @@ def _confirmed(context: Context, draft: Draft, finding: Finding, undecided: Unde
     """Whether it was tried and gains what it has to, where the rule asks for that."""
     untold = ""
     if draft.tried and not _tried(finding):
-        untold = "there was none, or no time to end it"
+        untold = "there was none: what runs there cannot be tried alone, or the time was over"
     elif draft.tried and draft.change is not None and undecided(context.profile, draft.change):
         untold = "its rounds differ too much to say that it gains"
     if untold:

@@ -128,14 +128,14 @@ def _apart(change: Replace, left: float, on_device: bool) -> Together:
 def compiling_s(profile: Profile, change: Change, answers: Answers) -> float:
     """Seconds that ``change`` compiles for, once; 0 where it compiles nothing that is known.
 
-    A trial of a part counts as often as the part goes into the whole. Without one the operators are counted.
+    Trials of a part count as often as the part goes into the whole. Without one the operators are counted.
     """
     if isinstance(change, Together):
         return sum(compiling_s(profile, part, answers) for part in change.changes)
     if not isinstance(change, Replace) or change.by != COMPILED:
         return 0.0
     tried = [answers[one].compiling_s for one, weight in _asked(profile, change) if weight and one in answers]
-    spent = max(tried, default=0.0)
+    spent = sum(tried)
     return spent * compiled.size(profile, change) if spent else compiled.untried_s(profile, change)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from math import prod
 
 from warpline.model import costs as figures
 from warpline.model.change import ABOUT, Replace
@@ -20,21 +21,29 @@ OPERATOR_S = figures.bound("operator-compiles-s")
 
 
 def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
-    """The question, or none where the operators at the change's lines are not known or cannot be compiled as
-    one graph. Options of ``change``: a mode of ``torch.compile``, how often the code is called a step ("8";
-    "about 8" where the calls may differ), and another mode that is tried as well, if any."""
+    """The question, or one for each shape of the calls; none where the operators at the change's lines are
+    not known or cannot be compiled as one graph. Options of ``change``: a mode of ``torch.compile``, how
+    often the code is called a step ("8"; "about 8" where the calls may differ), and another mode that is
+    tried as well, if any."""
     flow = profile.facts.dataflow
     mode, _, *others = change.options
-    rows = [] if flow.missing else _rows(flow, change)[1]
-    if not rows or any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in rows):
+    tried = [] if flow.missing else _rows(flow, change)[1]
+    some = [row for rows, _ in tried for row in rows]
+    if any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in some):
         return []  # without a result: a number that Python reads, where the graph breaks
-    part, values = part_of(flow, rows)
-    tensors = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
-    backward, text = inputs.differentiated(costs) and bool(part.leaves), json.dumps(asdict(part))
+    differentiated = inputs.differentiated(costs)
     return [
-        (Question("compiled", tensors, (text, *([one] if one else [])), backward), float(one == mode))
+        (_question(flow, rows, one, differentiated), weight * (one == mode))
+        for rows, weight in tried
         for one in (mode, *others)
     ]
+
+
+def _question(flow: Dataflow, rows: list[int], mode: str, differentiated: bool) -> Question:
+    part, values = part_of(flow, rows)
+    tensors = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
+    words = (json.dumps(asdict(part)), *([mode] if mode else []))
+    return Question("compiled", tensors, words, differentiated and bool(part.leaves))
 
 
 def size(profile: Profile, change: Replace) -> float:
@@ -45,13 +54,14 @@ def size(profile: Profile, change: Replace) -> float:
     """
     flow = profile.facts.dataflow
     rows, tried = _rows(flow, change)
-    return _different(flow, rows) / _different(flow, tried) if tried else 1.0
+    known = sum(_different(flow, some) for some, _ in tried)
+    return max(1.0, _different(flow, rows) / known) if known else 1.0
 
 
 def parts(profile: Profile, change: Replace) -> float:
     """The operators of one call, divided by those of its trial; 1 where all of them were tried."""
     rows, tried = _rows(profile.facts.dataflow, change)
-    return max(1.0, len(rows) / _calls(change) / len(tried)) if tried else 1.0
+    return max(1.0, len(rows) / _calls(change) / len(tried[0][0])) if tried else 1.0
 
 
 def call_share(question: Question) -> float:
@@ -77,16 +87,38 @@ def _calls(change: Replace) -> int:
     return int(change.options[1].removeprefix(ABOUT))
 
 
-def _rows(flow: Dataflow, change: Replace) -> tuple[list[int], list[int]]:
-    """The rows of ``change``, and those that stand for them in a trial: of calls that differ, as many from
-    their middle as a call has, so that a trial has a call's cost as often."""
+def _rows(flow: Dataflow, change: Replace) -> tuple[list[int], list[tuple[list[int], float]]]:
+    """The rows of ``change``, and those that stand for them in trials, each with a number in proportion to
+    its time. Of calls that may differ in what they do: as many rows from their middle as a call has, so that
+    a trial has a call's cost as often. Of calls that differ in their shapes: each."""
     rows, calls = called_at(flow, set(change.places)), _calls(change)
     tried = one_call(flow, rows, calls)
     if not tried and change.options[1].startswith(ABOUT):
         length = len(rows) // calls
         first = (len(rows) - length) // 2
         tried = one_call(flow, rows[first : first + length], 1)
-    return rows, tried
+    return rows, [(tried, 1.0)] if tried else _each_call(flow, rows, calls)
+
+
+def _each_call(flow: Dataflow, rows: list[int], calls: int) -> list[tuple[list[int], float]]:
+    """The rows of each of ``calls`` that compute the same on other shapes, with the numbers that all like it
+    make; those that make most, at most ``inputs.MOST``. [] if the operators differ."""
+    length = len(rows) // max(1, calls)
+    every = [rows[at : at + length] for at in range(0, len(rows), length)] if length else []
+    if len({tuple(flow.name[row] for row in call) for call in every}) != 1:
+        return []
+    found: dict[tuple[tuple[int, ...], ...], list[list[int]]] = {}
+    for call in every:
+        found.setdefault(tuple(_like(flow, row) for row in call), []).append(call)
+    made = [
+        (one_call(flow, some[0], 1), float(len(some) * _numbers(flow, some[0]))) for some in found.values()
+    ]
+    return sorted((one for one in made if one[0]), key=lambda one: -one[1])[: inputs.MOST]
+
+
+def _numbers(flow: Dataflow, rows: list[int]) -> int:
+    """How many numbers the operators make."""
+    return sum(prod(shape_of(flow, one)) for row in rows for one in flow.outputs[row])
 
 
 def one_call(flow: Dataflow, rows: list[int], calls: int) -> list[int]:
