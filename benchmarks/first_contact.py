@@ -19,6 +19,7 @@ adds to it.
 
 With `--gpus`, `--jobs` scripts run at a time on each GPU, each with its own share of the host's cores, in an
 order that `--seed` draws. No script starts when less than `--timeout` is left of `--seconds`.
+Predictions of such runs are of a shared GPU: for bets, which are timed alone, use `--jobs 1`.
 """
 
 from __future__ import annotations
