@@ -94,7 +94,6 @@ def diagnose(
     context = Context(profile, texts)
     context.notes += unknown
     kept = _merged(context, _drafts(context, rules() if catalogue is None else catalogue, silenced, texts))
-    ids = identities([(rule.name, draft) for rule, draft in kept], profile.manifest.roots, texts)
     least = least_percent(profile.manifest.timed_ns)
     findings: list[Finding] = []
     below: list[Finding] = []
@@ -104,7 +103,7 @@ def diagnose(
     once: dict[str, tuple[Change, ...]] = {}
     host: dict[str, tuple[Change, ...]] = {}
     later: dict[str, Finding] = {}
-    for (rule, draft), name in zip(kept, ids, strict=True):
+    for (rule, draft), name in zip(kept, _ids(profile, kept, texts), strict=True):
         finding, change = _finding(context, rule, draft, name, predict)
         if change is not None:
             if without := not_compiling(profile, change):
@@ -125,9 +124,8 @@ def diagnose(
         if draft.hides is not None and shown:
             host[draft.hides[0]] = (*host.get(draft.hides[0], ()), draft.hides[1])
         if matters:
-            (
-                findings if shown else work if _is_work(context, draft, finding, changes.get(name)) else below
-            ).append(finding)
+            hidden = work if _is_work(context, draft, finding, changes.get(name)) else below
+            (findings if shown else hidden).append(finding)
     joined = told_together(
         small,
         changes,
@@ -319,10 +317,14 @@ def _simulated(
         return None
 
 
+def _ids(profile: Profile, kept: Sequence[tuple[Rule, Draft]], texts: Texts) -> list[str]:
+    return identities([(rule.name, draft) for rule, draft in kept], profile.manifest.roots, texts)
+
+
 def _is_work(context: Context, draft: Draft, finding: Finding, change: Change | None) -> bool:
-    """Whether enough of what the step's own lines compute would go away. On a CPU that is a share of the
-    step, and noise, which changes the step's length, does not hide it. It hides a wait, what is only bounded,
-    and what another computation has to be quicker for (``Fuse``, a draft that has to be tried)."""
+    """Whether the fix takes away enough of what the step's own lines compute. On a CPU that is a share of the
+    step however long a noisy step is, so noise does not hide it. It still hides waits, gains that are only
+    bounded, and work that is replaced by other work (``Fuse``, a draft that has to be tried)."""
     after = finding.predicted
     if change is None or after is None or draft.tried or context.on_gpu:
         return False

@@ -32,7 +32,7 @@ WINDOW_NS = 1_500_000_000
 #: If an epoch takes at most this long, the window has whole epochs, so that the cost of their start is
 #: measured: two in the plain process and two in the changed one are 24 s of the minute that a fix may take.
 EPOCH_NS = 6_000_000_000
-#: In an epoch of up to this length a start of one second is more than 1 % of the time.
+#: Of an epoch of up to this length, a second at its start is 1 % or more, the least gain that is shown.
 NOTABLE_EPOCH_NS = 100_000_000_000
 MOST_STEPS = 600
 #: Slow steps: a window has at least this many, as long as they take no longer than ``SLOW_NS``. It then
@@ -279,7 +279,7 @@ def processes(profile: Profile, ending_s: float = INTERRUPTED_S) -> Processes:
 
 
 def epoch_note(profile: Profile) -> tuple[str, ...]:
-    """A note that windows are shorter than an epoch, if the start of one may count."""
+    """A note that no window has a whole epoch, where the time between epochs may matter."""
     epoch_ns = (longest_epoch(profile.facts.sites) or 0) * profile.steps.step_ms * 1e6
     if not EPOCH_NS < epoch_ns <= NOTABLE_EPOCH_NS:
         return ()

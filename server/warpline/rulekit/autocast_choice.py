@@ -117,7 +117,7 @@ def _of_values(context: Context, values: list[tuple[Source, cst.BaseExpression]]
 
 
 def _of_call(context: Context, source: Source, call: cst.Call, left: int) -> AutocastChoice | None:
-    """Why this autocast does nothing: its type, or the value of ``enabled``."""
+    """Why this autocast has no effect: its dtype, or the value of ``enabled``."""
     given = _type_given(source, call)
     enabled = source.argument(call, "enabled", 0 if source.is_named(call.func, _OLD) else None)
     if enabled is not None and source.literal(enabled.value) is False:

@@ -154,7 +154,7 @@ def lines_in(context: Context, source: Source, function: cst.FunctionDef) -> lis
 
 
 def head_of(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
-    """The costs above a function's body, from its first decorator on: Python counts its code from there."""
+    """The costs at a function's decorators and its ``def``: Python places the start of its code there."""
     first = source.line(function.decorators[0] if function.decorators else function)
     return context.costs_within(source.path, first, source.line(function.body.body[0]) - 1)
 

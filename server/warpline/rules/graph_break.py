@@ -301,7 +301,7 @@ def _cut_up(context: Context, event: CompileEvent, calls: list[LineCost]) -> Dra
 
 
 def _pieces(costs: Iterable[LineCost], regions: frozenset[str]) -> float:
-    """How often a step runs one of the ``regions`` at lines."""
+    """How many times a step runs one of the ``regions`` at these lines."""
     ops = [op for cost in costs for op in cost.ops if op.name.startswith(COMPILED)]
     return sum(op.count for op in ops if op.name.rpartition(" ")[2] in regions)
 

@@ -254,7 +254,7 @@ def _set_at(context: Context, event: CompileEvent, guarded: str, name: str) -> t
 
 
 def _of_class(source: Source, owner: cst.ClassDef, name: str) -> list[cst.BaseExpression]:
-    """What gives the attribute a value in the class: methods, else its body, else the only sum."""
+    """What the class sets the attribute to: in its methods, else in its body, else by its only ``+=``."""
     body = [
         value
         for target, value in assignments(source, owner)

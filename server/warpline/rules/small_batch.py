@@ -729,7 +729,8 @@ def _trains(context: Context) -> bool:
 
 
 def _hardly_computes(context: Context, between: Spent, size: int) -> bool:
-    """Whether most of the step is between operators, in lines that no larger batch makes longer."""
+    """Whether more than half of the step passes between operators, in lines that take no longer for a larger
+    batch."""
     once = sum(idle for cost, idle in between.items() if _is_once(context, cost, size))
     return once > _MOST_OF_THE_STEP * context.step_ms
 

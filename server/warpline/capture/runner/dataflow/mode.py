@@ -365,7 +365,7 @@ def _is_stored(tensor: Any, frame: Any) -> bool:
 
 
 def _is_below(file: str) -> bool:
-    """Whether a file's frames are torch's own, or ours."""
+    """Whether a file is torch's, ours, or none (``<frozen …>``)."""
     return file.startswith((_TORCH, "<")) or is_ours(file)
 
 
