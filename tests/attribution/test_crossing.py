@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kineto import RESUMED, KinetoRun, approx
+from tests.kineto import AUTOGRAD, RESUMED, KinetoRun, approx
 from warpline.model.profile import Crossing
 
 MIB = 1 << 20
@@ -27,15 +27,17 @@ def crossed(
     begins: int = 12,
     line: int = 12,
     within: str = "",
+    result: bool = True,
 ) -> tuple[Crossing, ...]:
     """One step: compiled code, which makes two tensors, a break on line 12, and compiled code that reads one
-    of them. The other one is the function's result."""
+    of them. The other one is the function's ``result``."""
     run = KinetoRun(folder, 1000)
     run.facts["compile_events"] = [EVENT | {"file": str(folder / "train.py"), "line": line}]
     run.line(0, 10)
     run.op("Torch-Compiled Region: 0/0", 5, 300)
     run.memory(10, 64 * MIB, 0x1000, 64 * MIB)
-    run.memory(11, 32 * MIB, 0x2000, 96 * MIB)
+    if result:
+        run.memory(11, 32 * MIB, 0x2000, 96 * MIB)
     run.kernel(20, 200, launched=12, name=before)
     run.line(100, 12, "Net.forward")
     if within:  # the function that has the break goes on first, and computes nothing more
@@ -48,16 +50,80 @@ def crossed(
     run.line(310, 20)
     run.op("aten::sum", 400, 10)
     run.kernel(420, 50, launched=402)
-    run.memory(600, -32 * MIB, 0x2000, 16 * MIB)
+    if result:
+        run.memory(600, -32 * MIB, 0x2000, 16 * MIB)
     return run.profile().crossings
+
+
+def trained(
+    folder: Path, *, kept: bool = True, last: str = "triton_red_fused_mul_sum_0", product: bool = False
+) -> tuple[float, float, float]:
+    """The MiB that cross a break in a step with a backward pass, what of them is written and read, and the
+    code's time. ``kept``: the backward pass reads what crosses the break. ``last``: the kernel with which it
+    ends. ``product``: after its first kernel the code after the break runs one."""
+    run = KinetoRun(folder, 2000)
+    run.facts["compile_events"] = [EVENT | {"file": str(folder / "train.py")}]
+    run.line(0, 10)
+    run.op("Torch-Compiled Region: 0/0", 5, 300)
+    run.op("CompiledFunction", 6, 60, seq=1)
+    run.memory(10, 8 * MIB, 0x1000, 0)
+    run.kernel(20, 40, launched=12, name="triton_per_fused_norm_0")
+    run.memory(30, 64 * MIB, 0x2000, 0)
+    run.kernel(60, 40, launched=32, name=BEFORE)
+    run.line(100, 12, "Net.forward")
+    run.op("Torch-Compiled Region: 1/0", 150, 100)
+    run.op("CompiledFunction", 152, 90, seq=2)
+    run.line(155, 12, RESUMED)
+    run.memory(160, 16 * MIB, 0x3000, 0)
+    run.kernel(220, 40, launched=170, name="triton_red_fused_sum_0")
+    if product:
+        run.kernel(262, 40, launched=180)
+    if not kept:
+        run.memory(295, -64 * MIB, 0x2000, 0)
+    run.line(310, 20)
+    for start, seq in ((400, 2), (600, 1)):
+        node = "CompiledFunctionBackward"
+        run.op(f"autograd::engine::evaluate_function: {node}", start, 150, AUTOGRAD, seq=seq, fwd=1)
+        run.op(node, start + 2, 140, AUTOGRAD, seq=seq, fwd=1)
+    run.memory(410, 32 * MIB, 0x4000, 0, tid=AUTOGRAD)
+    run.kernel(420, 40, launched=412, name=last, tid=AUTOGRAD)
+    run.memory(610, 24 * MIB, 0x5000, 0, tid=AUTOGRAD)
+    run.kernel(620, 40, launched=612, name="triton_poi_fused_mul_1", tid=AUTOGRAD)
+    run.memory(745, -32 * MIB, 0x4000, 0, tid=AUTOGRAD)
+    if kept:
+        run.memory(746, -64 * MIB, 0x2000, 0, tid=AUTOGRAD)
+    run.memory(747, -8 * MIB, 0x1000, 0, tid=AUTOGRAD)
+    (one,) = run.profile().crossings or (Crossing("", 0, 0, 0, 0),)
+    return one.bytes / MIB, one.saved_ms * 4.8e12 / 1e3 / MIB, one.device_ms
+
+
+def test_what_backward_passes_read_and_their_gradients_cross_as_well(tmp_path: Path) -> None:
+    both = (64 + 32, 2 * (64 + 32), 0.2)
+    assert trained(tmp_path / "kept") == approx(both), "not what an earlier kernel keeps"
+    assert trained(tmp_path / "freed", kept=False) == approx(both)
+
+
+def test_next_to_a_product_one_reading_is_saved(tmp_path: Path) -> None:
+    assert trained(tmp_path, product=True) == approx((64 + 32, 64 + 2 * 32, 0.24))
+
+
+def test_a_gradient_that_a_product_makes_has_not_crossed(tmp_path: Path) -> None:
+    assert trained(tmp_path, last="gemm") == approx((64, 2 * 64, 0.2))
 
 
 def test_what_is_freed_with_the_code_after_a_break_has_crossed_it(tmp_path: Path) -> None:
     (one,) = crossed(tmp_path)
     assert (Path(one.file).name, one.line, one.regions) == ("train.py", 12, ("0/0", "1/0"))
     assert one.bytes == 64 * MIB
-    assert one.moved_ms == approx(2 * 64 * MIB / 4.8e12 * 1e3)  # the bandwidth of an H200
+    assert one.saved_ms == approx(2 * 64 * MIB / 4.8e12 * 1e3)  # the bandwidth of an H200
     assert one.device_ms == approx(0.3)
+
+
+def test_one_kernel_for_two_that_compute_each_element_takes_as_long_as_the_longer(tmp_path: Path) -> None:
+    (alone,) = crossed(tmp_path / "alone", behind="triton_poi_fused_add_0")
+    assert alone.saved_ms == approx(2 * 64 * MIB / 4.8e12 * 1e3), "not where it returns a result, too"
+    (one,) = crossed(tmp_path / "all", behind="triton_poi_fused_add_0", result=False)
+    assert one.saved_ms == approx(0.1)
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,10 @@ KERNELS = (
 
 
 def found(
-    moved_ms: float = 3.0, line: int = 6, idle: float = 0, reason: str = "call to builtin print"
+    saved_ms: float = 3.0, line: int = 6, idle: float = 0, reason: str = "call to builtin print"
 ) -> tuple[str, list[Draft]]:
     example = read_example(SCRIPT.format(idle=idle, reason=reason))
-    crossing = Crossing(FILE, line, 5e9, moved_ms, 9.0, ("0/0", "1/0"))
+    crossing = Crossing(FILE, line, 5e9, saved_ms, 9.0, ("0/0", "1/0"))
     facts = replace(example.profile.facts, compiled_kernels=KERNELS)
     profile = replace(example.profile, facts=facts, crossings=(crossing,))
     return example.text, list(GraphBreak().find(Context(profile, texts(example))))
@@ -46,12 +46,12 @@ def found(
 def test_what_is_written_and_read_at_a_break_is_told() -> None:
     text, (draft,) = found()
     assert draft.line == 6
-    assert "4.7 GiB a step are written before it, only to be read after it" in draft.message
+    assert "4.7 GiB a step are written on one side of it, only to be read on the other" in draft.message
     assert draft.change == Scale(((FILE, 5), (FILE, 7)), device=pytest.approx(1 - 3 / 9))
     assert "if not torch.compiler.is_compiling():" in apply(text, draft.fixes[0].edits)
 
 
-@pytest.mark.parametrize("other", [{"moved_ms": 0.05}, {"line": 5}])
+@pytest.mark.parametrize("other", [{"saved_ms": 0.05}, {"line": 5}])
 def test_what_takes_no_time_is_not(other: dict[str, float]) -> None:
     assert not found(**other)[1]  # type: ignore[arg-type]
 

@@ -11,8 +11,8 @@ ENGINE = "autograd::engine"
 NODE_PREFIX = "autograd::engine::evaluate_function"
 ACCUMULATION = "torch::autograd::AccumulateGrad"
 #: torch's ranges around compiled code that runs: a frame, its autograd graph, Inductor's code.
-FRAME = "Torch-Compiled Region: "
-REGIONS = (FRAME, "CompiledFunction", "## Call CompiledFxGraph")
+FRAME, FUNCTION = "Torch-Compiled Region: ", "CompiledFunction"
+REGIONS = (FRAME, FUNCTION, "## Call CompiledFxGraph")
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,8 +145,8 @@ class Crossing(Placed):
     file: str
     line: int
     bytes: float  # of the tensors; each was written and read
-    moved_ms: float  # that this takes, at least
-    device_ms: float  # of the code on both sides
+    saved_ms: float  # without that, about
+    device_ms: float  # of the code on both sides, and of its backward pass
     regions: tuple[str, ...] = ()  # torch's numbers of that code, as in CompiledKernel
     also: tuple[tuple[str, int], ...] = ()  # breaks between the same code, before this one: all have to go
 

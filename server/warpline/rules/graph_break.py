@@ -2,14 +2,15 @@
 
 ## What it does
 
-Finds graph breaks that Dynamo reported, with Dynamo's reason, at lines or in functions that take a
-measurable part of the step, or over which much data goes: what the compiled code before the break made, and
-only the compiled code after it read, as the allocator's record tells. That is told where Inductor's own
-kernels are all that runs on both sides, so that it could fuse them. What a backward pass reads has to be
-written anyway, and does not count. Where nothing of the function with the break was compiled, its elementwise
-and reduction kernels count, which nothing fuses. On a CPU Inductor's kernels leave no events: there the time
-of the compiled code before the break and after it counts. At most the shorter part is saved. The fix moves
-printing and logging out of the compiled code.
+Finds graph breaks that Dynamo reported, with Dynamo's reason, at lines or in functions that take a measurable
+part of the step, or over which much data goes: what the compiled code on one side of the break made, and only
+the compiled code on the other side and its backward pass read, as the allocator's record tells. That is told
+where Inductor's own kernels run next to the break on both sides, so that it could fuse them. What the
+backward pass reads counts, too, as if it were computed again there, which Inductor does within one graph.
+Gradients count that cross the break the other way. Where nothing of the function with the break was compiled,
+its elementwise and reduction kernels count, which nothing fuses. On a CPU Inductor's kernels leave no events:
+there the time of the compiled code before the break and after it counts. At most the shorter part is saved.
+The fix moves printing and logging out of the compiled code.
 
 A function that has a break is not inlined, so the compiled functions that call it are cut in two at the call,
 however deep. Their time counts, and the finding stands in the function that has the break.
@@ -193,7 +194,7 @@ class GraphBreak(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         crossings = {
-            one.place: one for one in sorted(context.profile.crossings, key=lambda one: one.moved_ms)
+            one.place: one for one in sorted(context.profile.crossings, key=lambda one: one.saved_ms)
         }
         events: dict[tuple[str, int], CompileEvent] = {}
         for one in context.profile.facts.compile_events:
@@ -212,7 +213,7 @@ class GraphBreak(Rule):
                     yield draft
                 continue
             spent, crossing = _lost_ms(context, event, calls), crossings.get(event.place)
-            if crossing is not None and crossing.moved_ms > spent:
+            if crossing is not None and crossing.saved_ms > spent:
                 draft = _crossed(context, event, crossing, calls)
             else:
                 draft = _waited(context, event, spent, calls)
@@ -346,7 +347,7 @@ def _crossed(
     context: Context, event: CompileEvent, crossing: Crossing, calls: list[LineCost]
 ) -> Draft | None:
     """The bytes that go through memory at the break."""
-    spent = crossing.moved_ms
+    spent = crossing.saved_ms
     if not context.matters(spent):
         return None
     places = {
@@ -358,11 +359,11 @@ def _crossed(
     left = max(0.0, 1 - spent / crossing.device_ms) if crossing.device_ms else 1.0
     return context.draft(
         event.place,
-        f"Graph break of torch.compile{_reason(event)}: {{moved}} a step are written before it, only to be "
-        "read after it, which takes {spent} ({share}) or more. One kernel would do both parts.",
+        f"Graph break of torch.compile{_reason(event)}: {{moved}} a step are written on one side of it, only "
+        "to be read on the other. One kernel would do both parts, and save about {spent} ({share}).",
         {
-            **context.spent("reading and writing what crosses the break", spent),
-            "moved": size("written before the break, read after it", crossing.bytes),
+            **context.spent("saved by one kernel for both parts", spent),
+            "moved": size("written on one side of the break, read on the other", crossing.bytes),
             "breaks": count("graph breaks reported", event.count, "breaks"),
         },
         cause=_cut_at(calls),
