@@ -175,6 +175,40 @@ def test_parameters_that_no_optimizer_has() -> None:
     assert shapes(step, lambda: None) == shapes(step, list) == []  # not all optimizers are known; none is
 
 
+def test_a_tensor_that_an_optimizer_has_is_what_gradients_are_for() -> None:
+    judge, body = torch.nn.Linear(3, 4), torch.nn.Linear(3, 4)
+    picture = torch.randn(2, 3, requires_grad=True)
+    painter, trainer = torch.optim.SGD([picture], 0.1), torch.optim.SGD(body.parameters(), 0.1)
+
+    def paint() -> None:
+        judge(picture).sum().backward()
+
+    def found(*optimizers: Any) -> Dataflow:
+        return record(paint, lambda: list(optimizers))
+
+    assert len(found(painter).unheld) == len(found(painter, trainer).unheld) == 2
+    assert not found(trainer).unheld
+    assert not of_unheld(graph_of(found(painter))).shares  # the picture's gradient goes through it
+
+
+def test_a_script_without_an_optimizer_wants_the_gradient_of_its_own_tensor() -> None:
+    judge, noise = torch.nn.Linear(3, 4), torch.randn(2, 3, requires_grad=True)
+
+    def unheld(after: Callable[[], Any], optimizers: list[Any]) -> int:
+        def ascend() -> None:
+            judge(noise).sum().backward()
+            with torch.no_grad():
+                noise.add_(noise.grad)
+            after()
+
+        return len(record(ascend, lambda: optimizers).unheld)
+
+    assert unheld(judge.zero_grad, []) == 2
+    assert unheld(lambda: judge.weight.grad, []) == 1
+    assert unheld(lambda: judge.weight.data.sub_(judge.weight.grad), []) == 1  # a step by hand
+    assert unheld(judge.zero_grad, [torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), 0.1)]) == 0
+
+
 def test_what_a_policy_did_without_a_graph_is_not_trained_by_what_learns_from_it() -> None:
     policy, judge = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
     slow = torch.nn.Linear(3, 1)

@@ -356,3 +356,23 @@ def test_a_loop_that_asks_for_its_gradients_again() -> None:
     assert made("body = Body()", held("Net.body"), more=loop.format("net.head")) == frozen
     by_call = ["features = body(x)", NO_GRAD]
     assert made("body = Body()", held("Net.body"), more=loop.format("net.body")) == by_call
+
+
+ATTACKED = """\
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,512] parameter=true unheld=true; tensor %8 shape=[32,64] leaf=true
+judge = Judge().eval()  #> site untrained type=Judge weights=1 evaluated=true
+for noise in noises:
+    judge(noise.requires_grad_()).mean().backward()
+    #^ cost step_ms=20 device_ms=20 backward_ms=12; node aten.mm.default args=[%8,%20] shape=[32,512]
+    #^ op aten::mm phase=backward shapes=[[64,32],[32,512]] device_ms=6
+    if last:
+        report({read})  #> skipped
+"""
+
+
+@pytest.mark.parametrize(("read", "lines"), [("noise.grad", []), ("noise", [1])])
+def test_without_an_optimizer_gradients_may_be_read_later(read: str, lines: list[int]) -> None:
+    example = read_example(ATTACKED.format(read=read))
+    found = WastedGradient().find(Context(example.profile, texts(example)))
+    assert [draft.line for draft in found] == lines

@@ -278,8 +278,10 @@ def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | No
 
 def trained_later(context: Context) -> bool:
     """Whether the script has lines, not run so far, that give an optimizer more parameters or let more of
-    them ask for gradients, or that call a function with such lines: fine-tuning in stages."""
-    found = [(source, node) for source in context.sources() for node in _training_more(source)]
+    them ask for gradients, or that call a function with such lines: fine-tuning in stages. Also those that
+    read gradients where no optimizer does: they may have been added up."""
+    taking = _training_more if context.sites(Optimizer.KIND) else _reading_gradients
+    found = [(source, node) for source in context.sources() for node in taking(source)]
     names: set[str] = set()
     while found:
         if any(context.reached.node(source, node) is False for source, node in found):
@@ -325,6 +327,13 @@ def _training_more(source: Source) -> Iterator[cst.CSTNode]:
         asks = any(source.code(one.target).endswith(".requires_grad") for one in assigned.targets)
         if asks and source.literal(assigned.value) is not False:
             yield assigned
+
+
+def _reading_gradients(source: Source) -> Iterator[cst.CSTNode]:
+    yield from _training_more(source)
+    for node in source.nodes(cst.Attribute):
+        if node.attr.value == "grad" and not source.name(node).startswith("torch."):
+            yield node
 
 
 def _called(context: Context, unheld: Unheld, cost: LineCost) -> list[list[bool]]:

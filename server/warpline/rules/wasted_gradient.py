@@ -5,12 +5,14 @@
 Finds parts of the model that the backward pass goes through for nothing: a discriminator's step that goes
 back through the generator, a frozen backbone or a teacher whose parameters still ask for gradients. It also
 finds layers whose weights get gradients that nothing uses, on the way to other parameters or to an input: a
-critic below an actor's loss, frozen weights between adapters, a model whose input is attacked. Such gradients
-belong to no optimizer, or are cleared before anything reads them, as two recorded steps show; then another
-backward pass has to train their parameters. The finding is at the call of that part; that of modules that no
-optimizer has is where the script sets them to evaluate, or makes them, if these are whole modules. A layer
-that a forward pass makes has new weights in each step, which are never trained: that finding is about the
-time to fill them.
+critic below an actor's loss, frozen weights between adapters, a model whose input is attacked, a network that
+judges the picture which is optimized. Such gradients belong to no optimizer, or are cleared before anything
+reads them, as two recorded steps show; then another backward pass has to train their parameters, or the
+script has no optimizer, and the gradient of its own tensor.
+
+The finding is at the call of that part; that of modules that no optimizer has is where the script sets them
+to evaluate, or makes them, if these are whole modules. A layer that a forward pass makes has new weights in
+each step, which are never trained: that finding is about the time to fill them.
 
 Nothing is reported if something may read the gradients (hooks, a norm of all of them, a reduction over
 ranks), if the graph is kept for another pass, or if lines that have not run yet would train more parameters.
@@ -257,6 +259,43 @@ optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
 for images, labels in loader:
     scores = head(backbone(images))
     loss = criterion(scores, labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Example
+
+A picture is what the optimizer changes, by a network that only looks at it:
+
+```python
+import torch
+
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,512] parameter=true unheld=true; tensor %8 shape=[32,64] leaf=true
+net = Extractor().eval()  #> found; site untrained type=Extractor weights=1 evaluated=true
+picture = torch.rand(32, 64, requires_grad=True)
+optimizer = torch.optim.Adam([picture])  #> site optimizer shapes=[[1,32,64]]
+for step in range(200):
+    loss = (gram(net(picture)) - wanted).square().mean()
+    #^ cost step_ms=20 device_ms=20 backward_ms=12
+    #^ op aten::mm phase=backward shapes=[[64,32],[32,512]] device_ms=6
+    #^ node aten.mm.default args=[%8,%20] shape=[32,512]
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+net = Extractor().eval().requires_grad_(False)
+picture = torch.rand(32, 64, requires_grad=True)
+optimizer = torch.optim.Adam([picture])
+for step in range(200):
+    loss = (gram(net(picture)) - wanted).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -148,8 +148,8 @@ class Dataflow:
     dtype: tuple[int, ...] = ()  # index into ``dtypes``
     parameters: tuple[int, ...] = ()  # values that are ``nn.Parameter``
     #: Parameters that ask for gradients, while no optimizer has them, nothing wrote to them in the step (but
-    #: an average with what one has), and nothing read their gradients; before and after that. Empty where no
-    #: parameter of the step is an optimizer's.
+    #: an average with what one has), and nothing read their gradients; before and after that. Empty where
+    #: nothing in the step is an optimizer's, unless the script has none, and another tensor that asks.
     unheld: tuple[int, ...] = ()
     #: Calls of compiled modules all of whose parameters are such. Gradients are not watched beside compiled
     #: code: there they are in memory at the end of the step, and no recorded operator read them.

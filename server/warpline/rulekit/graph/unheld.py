@@ -22,7 +22,8 @@ class Unheld:
 
 
 def of_unheld(graph: Graph) -> Unheld:
-    """Lines whose operators depend on such parameters (``Dataflow.unheld``) and on no other parameter.
+    """Lines whose operators depend on such parameters (``Dataflow.unheld``) and on no other parameter, or
+    tensor that asks for gradients.
 
     What a line computes without any parameter does not count, nor do views, which compute nothing: a layer
     that others go through takes one of its weight. What was computed without a graph depends on none for what
@@ -32,7 +33,8 @@ def of_unheld(graph: Graph) -> Unheld:
     if not unheld or graph.flow.missing:
         return Unheld({}, {})
     kinds: dict[int, int] = {
-        value: _UNHELD if value in unheld else _OTHER for value in (*graph.parameters, *unheld)
+        value: _UNHELD if value in unheld else _OTHER
+        for value in (*graph.parameters, *unheld, *graph.flow.leaves)
     }
     lines: dict[tuple[str, int], dict[bool, int]] = {}
     order: dict[tuple[str, str], list[bool]] = {}

@@ -537,14 +537,13 @@ class Recording:
         if self.mode.compiled or self._compiles:
             return flow
         with contextlib.suppress(Exception):  # an unusual optimizer: left out
-            optimizers = self._optimizers() or []
+            optimizers = self._optimizers()
             unheld = self.mode.values.unheld(optimizers, self.gradients.is_read)
             flow = replace(flow, unheld=unheld)
             if unheld:
                 free, others = self.mode.values.divided(unheld)
-                others += [
-                    one for each in optimizers for group in each.param_groups for one in group["params"]
-                ]
+                groups = [group for each in optimizers or () for group in each.param_groups]
+                others += [one for group in groups for one in group["params"]]
                 note_untrained(self._sites, free, others)
         with contextlib.suppress(Exception):  # a module that was not set up
             passes = self.gradients.found(self._modules())

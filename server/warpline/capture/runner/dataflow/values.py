@@ -124,19 +124,21 @@ class Values:
                 known.values.append(number)
         return number
 
-    def unheld(self, optimizers: List[Any], is_read: Callable[[Any], bool]) -> Tuple[int, ...]:
+    def unheld(self, optimizers: Optional[List[Any]], is_read: Callable[[Any], bool]) -> Tuple[int, ...]:
         """Parameters that ask for gradients, that none of the ``optimizers`` has, that nothing wrote to (but
         an average with parameters that one has), and whose gradients nothing read (``is_read``).
 
-        Nothing where they have no parameter of the step at all, or where another tensor asks for gradients,
-        which may be what they are for.
+        Nothing where not all optimizers are known (None), where they have no tensor of the step at all, or
+        where another one asks for gradients, which may be what they are for. In a script without optimizers
+        they are for such a tensor: an attack's input, or a picture that follows its gradient.
         """
         held = {
             _storage(one)
-            for optimizer in optimizers
+            for optimizer in optimizers or ()
             for group in optimizer.param_groups
             for one in group["params"]
         }
+        own = {self.places[number][0] for number in self.leaves}
         read = {number for one in self.asking.values() if is_read(one.held()) for number in one.values}
         found = {
             storage
@@ -145,7 +147,8 @@ class Values:
             and (self._latest.get(storage) == number or self._follows(storage, held))
             and number not in read
         }
-        if self.leaves or held.isdisjoint(self._asking):
+        wanted = held if optimizers else own
+        if optimizers is None or not own <= wanted or wanted.isdisjoint({*self._asking, *own}):
             return ()
         numbers = {number for one in self.asking.values() for number in one.values}
         return tuple(sorted(number for number in numbers if self.places[number][0] in found))
