@@ -1,4 +1,4 @@
-"""Small batches where the CPU is the device: only of steps that train nothing."""
+"""Small batches where the CPU is the device: of steps that train only those that hardly compute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.annotated import FILE, read_example, texts
 from tests.conftest import warpline
 from warpline import pipeline
 from warpline.diagnosis.diagnose import diagnose
-from warpline.model.change import JoinedBatches, LargerBatch, Replace, Together
+from warpline.model.change import Change, JoinedBatches, LargerBatch, Replace, Scale, Together
 from warpline.model.report import Predicted
 from warpline.rulekit import Context, Refused
 from warpline.rules.small_batch import doubled
@@ -131,6 +131,52 @@ def test_steps_that_train_and_hardly_compute(facts: dict[str, object], lines: li
     example = read_example(LEARNS.format(**ONCE | facts))
     found = diagnose(example.profile, texts(example)).findings
     assert [one.line for one in found if one.rule == "small-batch"] == lines
+
+
+DEEP = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+from torch.utils.data import DataLoader
+optimizer = SGD(net.parameters())  #> site optimizer type=SGD
+
+class Tower(Module):
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).relu()
+            #^ cost step_ms=14 device_ms=9 backward_ms=6 idle_ms=5 launches=90 calls=12
+            #^ op aten::linear shapes={rows}
+        return x
+
+loader = DataLoader(recipes, batch_size=6)  #> site loader batch_size=6 batches_per_epoch=70
+for words in loader:  #> cost step_ms=1 cpu_ms=1 idle_ms=1 loader_ms=1 calls=1; use loader
+    loss = net(words)  #> cost step_ms=1 device_ms=1 launches=4 calls=1
+    loss.backward()
+    optimizer.step()  #> cost step_ms=4 device_ms=2 idle_ms=2 launches=90 calls=1; use optimizer
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "after_ms", "found", "changed"),
+    [
+        ("[[6,30],[30,30]]", 14.0, [10], Replace),
+        ("[[6,30],[30,30]]", 16.0, [], Replace),  # twice the rows take longer
+        ("[[30],[30,30]]", 14.0, [10], Scale),  # one sample after the other
+    ],
+)
+def test_layers_that_run_more_often_than_a_batch_has_samples(
+    rows: str, after_ms: float, found: list[int], changed: type
+) -> None:
+    example = read_example(DEEP.format(rows=rows))
+    made = list[Change]()
+
+    def predict(profile: object, change: Change) -> Predicted:
+        made.extend(change.changes if isinstance(change, Together) else ())
+        return Predicted(after_ms, 20 / after_ms, "probed")
+
+    diagnosis = diagnose(example.profile, texts(example), predict=predict)
+    assert [one.line for one in diagnosis.findings if one.rule == "small-batch"] == found
+    at = {one.places[0][1]: one for one in made if isinstance(one, (Replace, Scale)) and one.places}
+    assert isinstance(at[7], changed)
+    assert at[14] == Scale((at[14].places[0],), device=0.5)  # as many parameters
 
 
 QUEUED = """\

@@ -25,8 +25,10 @@ half precision nothing remains but their launches.
 
 On a CPU it also finds steps without a backward pass that spend much of their time between operators, or in
 linear layers that take hardly longer for twice the rows, because they wait for their weights from memory
-(tried beside the script). Of steps that train, it finds those that spend more than half of their time between
-operators, in lines that do not go through the samples one by one.
+(tried beside the script). How many samples an update sees is not a question of speed alone. So of steps that
+train it finds those that hardly compute: more than half of their time passes between operators, in lines that
+do not go through the samples one by one, or in operators that take no longer for twice the rows (tried), and
+in the optimizer.
 
 A loader whose epoch is one batch is left alone on any device.
 
@@ -378,19 +380,6 @@ for rows, kinds in loader:  #> cost step_ms=0.1 cpu_ms=0.1 idle_ms=0.1 loader_ms
     optimizer.step()  #> cost step_ms=0.4 device_ms=0.1 idle_ms=0.3 cpu_ms=0.4 launches=40
 ```
 
-On a CPU, a step that trains, and computes for most of its time: how many samples an update sees is not a
-question of speed alone.
-
-```python
-#> device kind=cpu; steps step_ms=10
-from torch.utils.data import DataLoader
-
-loader = DataLoader(applications, batch_size=4)  #> site loader batch_size=4 num_workers=0
-for rows in loader:  #> cost step_ms=1 cpu_ms=1 idle_ms=1 loader_ms=1; use loader
-    loss = model(rows)  #> cost step_ms=9 device_ms=5 backward_ms=3 idle_ms=4 cpu_ms=9 launches=400
-    loss.backward()
-```
-
 On a CPU, operators that take nearly all of the step:
 
 ```python
@@ -465,7 +454,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -505,6 +494,10 @@ _FILLED = 1 / _FACTOR
 #: Share of the step, in percent, that each sample must cost less.
 _GAIN_PERCENT = 5.0
 _MOST_OF_THE_STEP = 0.5  # chosen, not fitted
+#: What a step that trains must gain: most of it takes no longer for more samples.
+_HARDLY_COMPUTES = 100 * _MOST_OF_THE_STEP * (1 - 1 / _FACTOR)
+#: Operators that take a sample, or some, out of a batch.
+_PIECES = {"aten::select", "aten::unbind", "aten::index", "aten::slice", "aten::narrow", "aten::as_strided"}
 _MATRIX = 2  # dimensions
 
 
@@ -524,13 +517,13 @@ class SmallBatch(Rule):
             yield from self._between_operators(context)
 
     def _between_operators(self, context: Context) -> Iterator[Draft]:
-        """On a CPU. Of steps that train, only those that hardly compute: how many samples an update sees is
-        not a question of speed alone."""
+        """On a CPU. Of steps that train, only those that hardly compute, by what their operators take or by a
+        trial of them: how many samples an update sees is not a question of speed alone."""
         profile = context.profile
         between, products = Spent(profile.lines, launching_ms), Spent(profile.lines, _weights_ms)
-        waiting, saving = between.total, between.total * (1 - 1 / _FACTOR)
+        waiting, most = between.total, between.total * (1 - 1 / _FACTOR)
         shared = products.total * (1 - 1 / _FACTOR)
-        launching = context.share(saving) >= _GAIN_PERCENT and context.matters(saving)
+        launching = context.share(most) >= _GAIN_PERCENT and context.matters(most)
         if not launching and context.share(shared) < _GAIN_PERCENT:
             return
         memory = profile.facts.memory
@@ -541,8 +534,9 @@ class SmallBatch(Rule):
         operators = sum(cost.device_ms for cost in between)
         calls = sum(cost.launches for cost in between)
         for batch in _batches(context):
-            if trains and not _hardly_computes(context, between, batch.what[1]):
-                return
+            size = batch.what[1]
+            once = sum(spent for cost, spent in between.items() if _is_once(context, cost, size))
+            least = 0.0 if launching else _GAIN_PERCENT
             if launching:
                 said = (
                     "a step spends {idle} ({share}) between operators, and runs {calls} of them in "
@@ -557,17 +551,21 @@ class SmallBatch(Rule):
             else:
                 said = "products with weights take {spent} of a step ({share}), and mostly read the weights."
                 evidence = context.spent("products with weights", products.total)
-            lines = dict.fromkeys((*between, *products))
             yield context.draft(
                 batch.place,
                 f"With {batch.how}, {said} A larger batch takes less time per sample." + batch.whence,
                 {"size": count(*batch.what), **evidence},
                 cause=spent.hottest.place,
                 cost_ms=spent.total,
-                saving_ms=saving if launching else shared,
-                change=Together((*map(_on_more_rows, lines), LargerBatch(_FACTOR, batch.epoch))),
-                # That weights are read from memory is only known once it was tried.
-                least=0.0 if launching else _GAIN_PERCENT,
+                saving_ms=once * (1 - 1 / _FACTOR) if launching else shared,
+                change=Together(
+                    (
+                        *_of_lines(context, dict.fromkeys((*between, *products)), size),
+                        LargerBatch(_FACTOR, batch.epoch),
+                    )
+                ),
+                # Only a trial tells which weights are read from memory, and which operators take no longer.
+                least=_HARDLY_COMPUTES if trains else least,
                 fixes=[batch.fix],
             )
             return
@@ -728,20 +726,30 @@ def _trains(context: Context) -> bool:
     return stepped or any(cost.backward_ms > 0 or cost.total_backward_ms > 0 for cost in lines)
 
 
-def _hardly_computes(context: Context, between: Spent, size: int) -> bool:
-    """Whether more than half of the step passes between operators, in lines that take no longer for a larger
-    batch."""
-    once = sum(idle for cost, idle in between.items() if _is_once(context, cost, size))
-    return once > _MOST_OF_THE_STEP * context.step_ms
-
-
 def _is_once(context: Context, cost: LineCost, size: int) -> bool:
     """Whether a line does not go through the ``size`` samples of a batch one by one: that takes as long for
-    each sample of a larger batch."""
+    each sample of a larger batch. A layer may run as often, each time with all of them."""
     source = context.source(cost.file)
     statement = source.statement_at(cost.line)
     looping = isinstance(statement, cst.SimpleStatementLine) and source.nodes(cst.CompFor, within=statement)
-    return cost.calls < size and not looping
+    return not looping and (cost.calls < size or _has_all(cost, size))
+
+
+def _has_all(cost: LineCost, size: int) -> bool:
+    """Whether the line computes something of ``size`` rows, in the first dimension or the second one."""
+    return any(size in shape[:2] for op in cost.ops if op.name not in _PIECES for shape in op.shapes)
+
+
+def _of_lines(context: Context, costs: Iterable[LineCost], size: int) -> Iterator[Change]:
+    """What twice the samples change at these lines, beside their number."""
+    updates = {place for site in context.sites("optimizer") for place in site.uses}
+    for cost in costs:
+        if cost.place in updates:  # as many parameters
+            yield Scale((cost.place,), device=1 / _FACTOR)
+        elif _is_once(context, cost, size):
+            yield _on_more_rows(cost)
+        else:
+            yield Scale((cost.place,), host=_FACTOR)
 
 
 class _Batch(NamedTuple):
