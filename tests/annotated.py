@@ -20,8 +20,8 @@ otherwise), ``true``/``false`` or plain text:
 - ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f via=library of=x*2``: an operator of
   the recorded step, called by the part ``of`` this line; ``%0`` being the result of the first one; a number
   that no operator has is a tensor from before the step
-- ``tensor %9 shape=[8,4] dtype=int64 parameter=true unheld=true buffer=true leaf=true unscored=3``: such a
-  tensor; of its entries so many count for nothing in a loss
+- ``tensor %9 shape=[8,4] dtype=int64 parameter=true unheld=true buffer=true remade=true leaf=true
+  unscored=3``: such a tensor; of its entries so many count for nothing in a loss
 - ``pass roots=[%1] read=[%9] cleared=[%8] left=[] inputs=[] retained=false``: a backward pass begins here; it
   gives gradients to these parameters (see ``wire.dataflow.Backward``)
 - ``skipped``: the line has not run so far; all others have
@@ -307,6 +307,7 @@ def _computed(
         parameters=tuple(index for index in tensors if tensors[index].get("parameter")),
         unheld=tuple(index for index in tensors if tensors[index].get("unheld")),
         buffers=tuple(index for index in tensors if tensors[index].get("buffer")),
+        remade=tuple(index for index in tensors if tensors[index].get("remade")),
         leaves=tuple(index for index in tensors if tensors[index].get("leaf")),
         frames=(
             *(

@@ -10,6 +10,7 @@ from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
 from warpline.rules.constant_rebuilt import ConstantRebuilt
 from warpline.text.edits import apply
+from warpline.wire.dataflow import Frame
 
 SCRIPT = """\
 import torch
@@ -448,3 +449,43 @@ def test_a_module_whose_other_layers_compute_is_where_the_call_is_told(
     facts = replace(facts, dataflow=replace(facts.dataflow, again=(0, 1, 2)))
     (draft,) = ConstantRebuilt().find(Context(replace(example.profile, facts=facts), texts(example)))
     assert example.text.splitlines()[draft.line - 1].strip() == line
+
+
+SHARED = """\
+import torch
+
+def near(size):
+    square = torch.ones(size, size).tril()
+    #^ cost step_ms=8 device_ms=8 forward_ms=8 function=near
+    #^ node aten.ones.default function=near args=[[8192,8192]] shape=[8192,8192]
+    #^ node aten.tril.default function=near args=[%0] shape=[8192,8192]
+    return rows(square)  #> cost step_ms=0.1 function=near called='[["/example/train.py","rows"]]'
+
+def rows(x):
+    return x.unfold(0, 8, 8).contiguous()
+    #^ cost step_ms=0.2 device_ms=0.2 forward_ms=0.2 calls=2 function=rows
+    #^ node aten.clone.default function=rows args=[%9] shape=[8192,8]
+    #^ node aten.clone.default function=rows args=[%1] shape=[8192,8192]
+
+for x in batches:
+    pieces = rows(x)  #> cost step_ms=0.1 called='[["/example/train.py","rows"]]'
+    hops = near(8192) @ pieces
+    #^ cost step_ms=9 device_ms=9 called='[["/example/train.py","near"]]'
+    #^ node aten.mm.default args=[%3,%2] shape=[8192,8]
+    train(hops)  #> cost device_ms=30
+"""
+
+
+@pytest.mark.parametrize(("seen", "line"), [(True, "hops = "), (False, "square = ")])
+def test_a_function_that_shares_a_helper_with_others(seen: bool, line: str) -> None:
+    """The record says which calls of the helper are the function's."""
+    example = read_example(SHARED)
+    flow = example.profile.facts.dataflow
+    order = ["<module>", "<module>", "<module>", "near", "<module>"]  # what called what the operators are in
+    if seen:
+        outer = tuple(Frame(FILE, 1, name) for name in order)
+        stacks = [(-1, 5 + at) for at in range(5)] + [(at, at) for at in range(5)]
+        flow = replace(flow, frames=flow.frames + outer, stacks=tuple(stacks), stack=tuple(range(5, 10)))
+    facts = replace(example.profile.facts, dataflow=flow)
+    (draft,) = ConstantRebuilt().find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert example.text.splitlines()[draft.line - 1].strip().startswith(line)

@@ -31,11 +31,13 @@ _UNRELATED = ("Module", "object", "Dataset", "IterableDataset", "Sampler", "Func
 _DEPTH = 4  # functions that only call such functions
 
 
-def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence[Part]) -> FileLine | None:
-    """The line to take out of the step: the call of the function that computes nothing but ``nodes`` where
-    one line calls it, else the line of ``own`` that takes longest. Also that in a property, which reads as an
-    attribute, and where a module's ``forward`` computes it of the module's buffers alone: another attribute
-    or buffer replaces it.
+def made_at(
+    context: Context, graph: Graph, name: str, nodes: Sequence[Node], own: Sequence[Part]
+) -> FileLine | None:
+    """The line to take out of the step: the call of the function ``name`` that computes nothing but ``nodes``
+    where one line calls it, else the line of ``own`` that takes longest. Also that in a property, which reads
+    as an attribute, and where a module's ``forward`` computes it of the module's buffers alone: another
+    attribute or buffer replaces it.
 
     None where a name on that line is counted by the loop around it, so the next step has another value; not
     by a loop that each step runs from its start, where the next step was seen to compute the same.
@@ -51,9 +53,7 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
     counts = partial(_counts, context if seen else None)
     if statement is not None and hottest.share == 1 and counts(source, statement):
         return None
-    site = graph.site(nodes[0])
-    function = site.function if site is not None else ""
-    constant = constant_values(graph)
+    function, constant = name, constant_values(graph)
     for _ in range(_DEPTH):
         if not _computes_nothing_else(context, graph, (place[0], function), constant):
             return place
@@ -70,7 +70,7 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
     return place
 
 
-def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[Node]) -> Fix:
+def as_buffer(context: Context, graph: Graph, name: str, place: FileLine, nodes: Sequence[Node]) -> Fix:
     """Register what a call computes of a module's own buffers and settings as another buffer, at the end of
     its ``__init__``. Raises Refused where that is not what the line calls, or the result may change later."""
     source = context.source(place[0])
@@ -81,8 +81,7 @@ def as_buffer(context: Context, graph: Graph, place: FileLine, nodes: Sequence[N
     method = _method_at(context, source, place)
     if method is not None:
         return _kept_by_object(context, graph, source, method, place[1])
-    site = graph.site(nodes[0])
-    name = site.function.rpartition(".")[2] if site is not None else ""
+    name = name.rpartition(".")[2]
     calls = [call for call in source.calls(place[1], name) if isinstance(call.func, cst.Name)]
     if len(calls) != 1 or any(arg.star for arg in calls[0].args):
         raise Refused(BY_HAND)
@@ -126,7 +125,7 @@ def _of_numbers(context: Context, graph: Graph, source: Source, name: str) -> bo
     if len(functions) != 1 or functions[0].decorators:
         return False
     backs = [one.value for one in source.nodes(cst.Return, within=functions[0])]
-    inside = _inside(context, graph, source, functions[0])
+    inside = _inside(context, graph, _functions(context, source, functions[0]))
     storage = storages(graph)  # what is written row by row is another value each time
     made = {storage(value) for node in inside for value in node.outputs}
     free = any(storage(value) not in made for node in inside for value in node.inputs)
@@ -215,26 +214,33 @@ def _constant_as_a_whole(context: Context, graph: Graph, source: Source, method:
     """Whether all that the method computes, and what it calls, is the same in each step, and depends on no
     parameter."""
     constant = constant_values(graph)
-    nodes = _inside(context, graph, source, method)
+    nodes = _inside(context, graph, _functions(context, source, method))
     return bool(nodes) and all(
-        _is_constant(node, constant) and graph.parameters.isdisjoint(map(graph.origin, node.inputs))
+        is_constant(node, constant) and graph.parameters.isdisjoint(map(graph.origin, node.inputs))
         for node in nodes
     )
 
 
-def _is_constant(node: Node, constant: set[int]) -> bool:
+def is_constant(node: Node, constant: set[int]) -> bool:
+    """Whether an operator gives the same in each step, or only a view, or a number to Python."""
     return bool(node.outputs and constant.issuperset(node.outputs)) or node.name in VIEWS | READS
 
 
-def _inside(context: Context, graph: Graph, source: Source, function: cst.FunctionDef) -> list[Node]:
-    """The operators of a function, and of those that it calls."""
-    lines = [one for cost in context.costs_of(source, function) for one in below(context, cost)]
-    return _of_functions(graph, {function_of(one) for one in lines})
+def _inside(context: Context, graph: Graph, own: set[Function]) -> list[Node]:
+    """The operators of some functions, and of those that they call; not of other calls of these, as far as
+    the record says who called them."""
+    costs = [cost for cost in context.profile.lines if function_of(cost) in own]
+    functions = own | {function_of(one) for cost in costs for one in below(context, cost)}
+    found = []
+    for node in graph.nodes:
+        site, ran = graph.site(node), {(frame.file, frame.function) for frame in graph.frames(node)}
+        if site is not None and (site.file, site.function) in functions and (len(ran) < 2 or ran & own):
+            found.append(node)
+    return found
 
 
-def _of_functions(graph: Graph, functions: set[Function]) -> list[Node]:
-    sites = ((node, graph.site(node)) for node in graph.nodes)
-    return [node for node, site in sites if site is not None and (site.file, site.function) in functions]
+def _functions(context: Context, source: Source, function: cst.FunctionDef) -> set[Function]:
+    return {function_of(cost) for cost in context.costs_of(source, function)}
 
 
 def _read_by(source: Source, owner: cst.ClassDef, method: cst.FunctionDef) -> set[str] | None:
@@ -338,10 +344,8 @@ def related(one: cst.ClassDef | None, other: cst.ClassDef) -> bool:
 
 def _computes_nothing_else(context: Context, graph: Graph, function: Function, constant: set[int]) -> bool:
     """Whether the function, and those that it calls, compute only constants."""
-    own = [cost for cost in context.profile.lines if function_of(cost) == function]
-    inside = {function, *(function_of(one) for cost in own for one in below(context, cost))}
-    nodes = _of_functions(graph, inside)
-    return function[1] not in ("<module>", "") and all(_is_constant(node, constant) for node in nodes)
+    nodes = _inside(context, graph, {function})
+    return function[1] not in ("<module>", "") and all(is_constant(node, constant) for node in nodes)
 
 
 def _is_property(source: Source, line: int) -> bool:

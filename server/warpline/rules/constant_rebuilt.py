@@ -7,8 +7,9 @@ only on sizes and on a module's buffers, and what two steps in a row compute of 
 same tensors, to which nothing writes (a graph's normalised adjacency, a factorised covariance). It follows
 how the tensors of one step depend on each other. It reports nothing if the sizes differ between the captured
 steps, if a number looks like a position or a time, if both steps are the same as a whole (a benchmark), or if
-it takes almost no time; what functions of one file take is added up. It also finds a tensor that is filled
-with one number only for `torch.where`.
+it takes almost no time; what functions of one file take is added up. It also finds what NumPy or plain Python
+computes for a tensor of floats that holds the same in both steps, and a tensor that is filled with one number
+only for `torch.where`.
 
 ## Why is this slow
 
@@ -140,6 +141,27 @@ class Spread(torch.nn.Module):
 
 ## Example
 
+NumPy computes it, and torch only gets the result:
+
+```python
+import numpy as np
+import torch
+
+for x in batches:
+    apart = np.abs(np.arange(2048)[:, None] - np.arange(2048))  #> cost step_ms=8 idle_ms=8 calls=1
+    near = np.exp(-apart / 300).astype(np.float32)  #> found; cost step_ms=20 idle_ms=20 calls=1
+    loss = (attend(x) * torch.from_numpy(near)).mean()
+    #^ cost device_ms=9; tensor %8 shape=[8,2048,2048]; tensor %9 shape=[2048,2048] remade=true
+    #^ node aten.mul.Tensor args=[%8,%9] shape=[8,2048,2048]; node aten.mean.default args=[%0] shape=[]
+    train(loss)  #> cost device_ms=30
+```
+
+## Use instead
+
+The tensor, made before the loop.
+
+## Example
+
 A number that `torch.where` could take as it is:
 
 ```python
@@ -231,6 +253,21 @@ for step in range(1000):
     train(time)  #> cost device_ms=30
 ```
 
+Something else reads what NumPy gives:
+
+```python
+import numpy as np
+import torch
+
+for x in batches:
+    seen, left = world.step(actions(x))  #> cost step_ms=20 idle_ms=20 calls=1
+    keep(seen)
+    loss = (attend(x) * torch.tensor(left)).mean()
+    #^ cost device_ms=9; tensor %8 shape=[8,2048]; tensor %9 shape=[2048] remade=true
+    #^ node aten.mul.Tensor args=[%8,%9] shape=[8,2048]; node aten.mean.default args=[%0] shape=[]
+    train(loss)  #> cost device_ms=30
+```
+
 On tensors of this size it takes almost no time:
 
 ```python
@@ -263,6 +300,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from warpline.model.change import Scale, Together
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.chosen_numbers import chosen_numbers
@@ -270,11 +308,16 @@ from warpline.rulekit.constants import as_buffer, made_at
 from warpline.rulekit.graph import Graph, Node, graph_around
 from warpline.rulekit.graph.constants import constant_nodes
 from warpline.rulekit.graph.parts import Part, every_step, parts
+from warpline.rulekit.made_outside import made_outside
 from warpline.wire.dataflow import DIRECT, MODULE
 
 _FILLED = (
     "`torch.where` takes a number as it is. Here a tensor is filled with it first: {calls} operators, which "
     "take {spent} ({share})."
+)
+_OUTSIDE = (
+    "The same tensor is made again in each step, outside torch, although nothing that it depends on changes, "
+    "which takes {spent} ({share})."
 )
 _AGAIN = (
     "The same tensor is computed again in each step, although nothing that it depends on changes: {calls} "
@@ -298,19 +341,45 @@ class ConstantRebuilt(Rule):
                 chosen.update(node.index for node in each.nodes)
                 said = _FILLED, "operators that fill tensors", "filling tensors"
                 yield _draft(context, each.place, said, each.nodes, own, each.fix)
-        for every in _by_function(graph).values():
-            nodes = [node for node in every if node.index not in chosen]
-            own = parts(context, graph, nodes)
-            if not context.adds_up(sum(part.step_ms for part in own)):
-                continue
-            # What datasets make of an index is data.
-            if any(part.cost.loader_ms > 0 for part in own):
-                continue
-            place = made_at(context, graph, nodes, [part for part in own if every_step(part.cost)])
-            if place is not None and all(every_step(part.cost) for part in own):
-                said = _AGAIN, "operators on constants", "computing constants"
-                fix = partial(as_buffer, context, graph, place, nodes)
-                yield _draft(context, place, said, nodes, own, fix)
+        computed, made = _by_function(graph), made_outside(context, graph)
+        for function in {**computed, **made}:
+            nodes = [node for node in computed.get(function, ()) if node.index not in chosen]
+            yield from _of_function(context, graph, function[1], nodes, made.get(function, {}))
+
+
+def _of_function(
+    context: Context, graph: Graph, name: str, nodes: list[Node], made: dict[LineCost, list[LineCost]]
+) -> Iterator[Draft]:
+    """What a function computes again, and ``made``: what makes tensors for it outside torch."""
+    own = parts(context, graph, nodes)
+    outside = _outside(made, own)
+    every = [*own, *(part for each in outside.values() for part in each)]
+    if not context.adds_up(sum(part.step_ms for part in every)):
+        return
+    # What datasets make of an index is data.
+    if any(part.cost.loader_ms > 0 for part in every):
+        return
+    heads = [
+        Part(cost, float(cost in made[cost]), sum(part.step_ms for part in each))
+        for cost, each in outside.items()
+    ]
+    at = [*(part for part in own if every_step(part.cost)), *heads]
+    place = made_at(context, graph, name, nodes, at)
+    if place is not None and all(every_step(part.cost) for part in every):
+        mostly = 2 * sum(part.step_ms for part in heads) > sum(part.step_ms for part in every)
+        said = _OUTSIDE if mostly else _AGAIN, "operators on constants", "computing constants"
+        fix = partial(as_buffer, context, graph, name, place, nodes)
+        yield _draft(context, place, said, nodes, every, fix)
+
+
+def _outside(made: dict[LineCost, list[LineCost]], own: list[Part]) -> dict[LineCost, list[Part]]:
+    """What lines take that make tensors outside torch, with those below them; each of these once."""
+    known, found = {part.place for part in own}, {}
+    for cost, lines in made.items():
+        fresh = [line for line in lines if line.place not in known]
+        known.update(line.place for line in fresh)
+        found[cost] = [Part(line, 1.0, line.step_ms) for line in fresh]
+    return found
 
 
 def _by_function(graph: Graph) -> dict[tuple[str, str], list[Node]]:

@@ -158,6 +158,8 @@ class Dataflow:
     buffers: tuple[int, ...] = ()
     #: Operators that the next step had again, on the same numbers and on tensors that did not change.
     again: tuple[int, ...] = ()
+    #: Values that the host made outside torch, of an array or a list, and that the next step had as well.
+    remade: tuple[int, ...] = ()
     padding: tuple[Padding, ...] = ()
     unscored: tuple[Unscored, ...] = ()
     masked: tuple[Masked, ...] = ()

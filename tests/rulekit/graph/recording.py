@@ -33,10 +33,10 @@ def calls(act: Callable[[], Any]) -> list[str]:
 
 def two_steps(step: Callable[[int], Any]) -> Graph:
     """The first of two steps, with what the second one computes again."""
-    from warpline.capture.runner.dataflow.again import again
+    from warpline.capture.runner.dataflow.again import again, remade
 
     (flow, first), (_, second) = (_recorded(partial(step, at)) for at in range(2))
-    return _graph(replace(flow, again=again(first, second)))
+    return _graph(replace(flow, again=again(first, second), remade=remade(first, second)))
 
 
 def _recorded(act: Callable[[], Any], modules: Sequence[Any] = ()) -> tuple[Dataflow, Any]:

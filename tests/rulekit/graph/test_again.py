@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.rulekit.graph.recording import two_steps
@@ -151,3 +152,41 @@ def _of_a_worker(at: int) -> Any:
 
 def test_batches_of_workers_are_others_in_each_step() -> None:
     assert "log1p" not in names(lambda at: GRADED(torch.log1p(_of_a_worker(at).abs())).sum())
+
+
+ARRAY = np.linspace(0, 1, 320, dtype=np.float32).reshape(20, 16)
+
+
+def made(step: Callable[[int], Any]) -> tuple[set[str], int]:
+    """What is constant, and how many tensors the host makes outside torch again."""
+    graph = two_steps(step)
+    return {node.name for node in constant_nodes(graph)}, len(graph.flow.remade)
+
+
+def normed(at: int) -> Any:
+    """The only batch, of an array, and a frozen model of it."""
+    with torch.no_grad():
+        guide = LAYER(torch.from_numpy(ARRAY.copy()).exp())
+    (GRADED(TABLE) - guide).square().sum().backward()
+    OPTIMIZER.step()
+    OPTIMIZER.zero_grad()
+
+
+@pytest.mark.parametrize(
+    ("step", "found", "count"),
+    [
+        (lambda at: BATCHES[at] @ torch.from_numpy(ARRAY.copy()).exp().T, {"exp"}, 1),
+        (lambda at: BATCHES[at] @ torch.tensor(ARRAY.tolist()).exp().T, {"exp"}, 1),
+        (lambda at: BATCHES[at] @ torch.FloatTensor(ARRAY.tolist()).T, set(), 1),
+        (lambda at: BATCHES[at] @ torch.from_numpy(ARRAY).exp().T, {"exp"}, 1),
+        (lambda at: BATCHES[at] @ torch.from_numpy(ARRAY + at).exp().T, set(), 0),
+        (lambda at: BATCHES[at] + torch.tensor([1.0, 0.0] * 8).exp(), set(), 0),  # flags
+        (lambda at: BATCHES[at] + torch.tensor([3, 1, 2, 3] * 4).exp(), set(), 0),  # lengths
+        (lambda at: BATCHES[at] @ TABLE.exp().T, {"exp"}, 0),
+        (normed, {"exp"}, 1),
+    ],
+)
+def test_what_the_host_makes_of_arrays_and_lists(
+    step: Callable[[int], Any], found: set[str], count: int
+) -> None:
+    assert made(step) == (found, count)

@@ -255,10 +255,11 @@ class Observers:
             flow = first.with_gradients(flow)
         self.facts["dataflow"] = flow
         with suppress(Exception):  # what it computes again stays unknown
-            from .dataflow.again import again
+            from .dataflow.again import again, remade
 
             if whole and first is not None and second is not None:
-                self.facts["dataflow"] = replace(flow, again=again(first.mode, second.mode))
+                both = first.mode, second.mode
+                self.facts["dataflow"] = replace(flow, again=again(*both), remade=remade(*both))
         self.recorded = self.first = None
 
     def remove(self) -> None:

@@ -19,8 +19,8 @@ def again(first: Operators, second: Operators) -> Tuple[int, ...]:
     step is repeated, as in a benchmark, and that says nothing.
 
     A tensor is the same if it has the same memory and layout, was there before both steps, and nothing wrote
-    to it. Beside compiled code, it has to be one whose writes torch counts. The storages of ``first`` are
-    kept, so that no other one has got their address.
+    to it, or if the host made it outside torch and it holds the same. Beside compiled code, it has to be one
+    whose writes torch counts. The storages of ``first`` are kept, so that no other one has got their address.
 
     Where both steps read the same data, parameters do not count: what a frozen model makes of the only batch
     is the same in each step, but such a batch often stands for others.
@@ -35,6 +35,13 @@ def again(first: Operators, second: Operators) -> Tuple[int, ...]:
     if not second.values.given(second.forward_values) - first.values.given(first.forward_values):
         return _both(first, second, kept - first.values.of_parameters())
     return found
+
+
+def remade(first: Operators, second: Operators) -> Tuple[int, ...]:
+    """Find the values of ``first`` that the host made outside torch, and again in ``second``."""
+    made, later = (mode.values.made_outside(mode.forward_values) for mode in (first, second))
+    both = ((made[same], later[same]) for same in made if same in later)
+    return tuple(sorted(number for (number, storage), (_, other) in both if storage != other))
 
 
 def _both(first: Operators, second: Operators, kept: Set[int]) -> Tuple[int, ...]:
@@ -54,9 +61,10 @@ def _keys(mode: Operators, kept: Set[int], numbers: Interned) -> Iterator[Tuple[
             if number in made:
                 return made[number]
             storage, layout = mode.values.places[number]
-            if storage not in kept:
+            same = (storage, layout) if storage in kept else mode.values.held(number)
+            if same is None:
                 raise LookupError
-            return numbers[(storage, layout)]
+            return numbers[same]
         if isinstance(value, dict):
             return tuple((name, key_of(one)) for name, one in value.items())
         return tuple(map(key_of, value)) if isinstance(value, (list, tuple)) else repr(value)

@@ -6,6 +6,7 @@ import weakref
 from collections import Counter
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
+from .contents import content
 from .gradients import Asking, is_hooked
 
 #: The operator that is recorded for a view that no operator was seen to make.
@@ -37,7 +38,7 @@ class Values:
         """``alias(new, old)`` is told of a value that is a view, made unseen, of another one."""
         from torch.multiprocessing.reductions import StorageWeakRef
 
-        self._weak = StorageWeakRef
+        self._weak, self._torch = StorageWeakRef, torch
         self._parameter = torch.nn.Parameter
         self._alias = alias
         self._known: dict[int, dict[Layout, int]] = {}  # storage -> layout -> value
@@ -54,6 +55,7 @@ class Values:
         self._listed: set[int] = set()  # storages in lists that are too long to be recorded
         self._before: dict[int, int] = {}  # storage that was there before the step -> first value
         self._writes: dict[int, Optional[int]] = {}  # to those, as ``writes`` counts them when they are read
+        self._contents: dict[int, bytes] = {}  # of values that the host may have made outside torch
         self._asking: dict[int, int] = {}  # storage of a parameter that asks for gradients -> first value
         self.asking: dict[int, Asking] = {}  # the same, by the parameter's id
         self.leaves: set[int] = set()  # values of other tensors that do, and were not computed
@@ -71,6 +73,9 @@ class Values:
                 self._writes[storage] = writes(tensor)
                 if not _dense(tensor).untyped_storage().resizable():
                     self._written.add(storage)  # it may be shared, with NumPy or another process
+                held = content(self._torch, tensor)
+                if held is not None:
+                    self._contents[found] = held
         # A view that was made without a graph asks because its tensor does, and never gets a gradient.
         asks = tensor.requires_grad and not (tensor._base is not None and tensor._base.requires_grad)
         if asks and tensor.is_leaf and not isinstance(tensor, self._parameter):
@@ -233,9 +238,22 @@ class Values:
         """The storages of parameters."""
         return {self.places[number][0] for number in self.parameters}
 
-    def given(self, most: int) -> Set[Tuple[int, Layout]]:
-        """Storage and layout of the values in memory from before the step. ``most``: see ``kept``."""
-        return {place for place in self.places[:most] if place[0] in self._before}
+    def given(self, most: int) -> Set[Tuple[Any, Layout]]:
+        """Storage or content, and layout, of the values in memory from before the step. ``most``: see
+        ``kept``."""
+        before = (number for number, (storage, _) in enumerate(self.places[:most]) if storage in self._before)
+        return {self.held(number) or self.places[number] for number in before}
+
+    def held(self, number: int) -> Optional[Tuple[bytes, Layout]]:
+        """What a value holds, and its layout, where the host may have made it outside torch."""
+        found = self._contents.get(number)
+        return None if found is None else (found, self.places[number][1])
+
+    def made_outside(self, most: int) -> Dict[Tuple[bytes, Layout], Tuple[int, int]]:
+        """``(value, storage)`` of what the host may have made outside torch, by what that holds. ``most``:
+        see ``kept``."""
+        numbers = ((one, self.held(one)) for one in self._contents if one < most)
+        return {held: (one, self.places[one][0]) for one, held in numbers if held is not None}
 
     def kept(self, most: int) -> Set[int]:
         """The storages that were there before the step and that nothing wrote to. ``most``: values from this
