@@ -134,3 +134,56 @@ def test_a_model_with_such_a_kernel_is_not_compiled(floats: str, fixes: int) -> 
     (draft,) = LaunchBound().find(Context(example.profile, texts(example)))
     assert len(draft.fixes) == fixes
     assert (draft.change is not None) == bool(fixes)
+
+
+#: A forecaster whose recurrent layer gets one hour after the other, or all of them.
+FORECASTER = """\
+#> steps step_ms=40 device_busy_percent=30
+class Forecaster(nn.Module):
+    def forward(self, hours):
+        {around}
+            state = self.advance(hours)
+            #^ cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500 calls=24
+            #^ op aten::mul count=1500 launches=1500
+        return state
+
+    def advance(self, hour):
+        found, self.state = self.cell(hour, self.state)
+        #^ cost calls=24; op aten::{layer} count=24 launches=9
+        return found
+
+model = Forecaster().cuda()
+for hours in batches:
+    loss = model(hours).mean()  #> cost calls=1
+    loss.backward()  #> cost step_ms=15 device_ms=5 idle_ms=10 cpu_ms=15 launches=1000 calls=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("around", "layer", "fixes"),
+    [
+        ("for hour in hours:", "_cudnn_rnn", 0),
+        ("for hour in hours:", "_thnn_fused_gru_cell", 2),  # a cell, which is compiled
+        ("if self.ready:", "_cudnn_rnn", 2),
+    ],
+)
+def test_a_recurrent_layer_in_a_loop_leaves_the_loop_uncompiled(around: str, layer: str, fixes: int) -> None:
+    example = read_example(FORECASTER.format(around=around, layer=layer))
+    rows = example.text.split("\n")
+    functions = {"self.advance(": "forward", "self.cell(": "advance"}
+    called = {"self.advance(": "advance", "model(hours)": "forward"}
+
+    def named(cost: LineCost, names: dict[str, str]) -> str:
+        return next((name for text, name in names.items() if text in rows[cost.line - 1]), "")
+
+    lines = tuple(
+        replace(
+            cost,
+            function=named(cost, functions) or "<module>",
+            called=((FILE, named(cost, called)),) if named(cost, called) else (),
+        )
+        for cost in example.profile.lines
+    )
+    (draft,) = LaunchBound().find(Context(replace(example.profile, lines=lines), texts(example)))
+    assert len(draft.fixes) == fixes
+    assert ("stops at each call of a recurrent layer" in draft.message) == (not fixes)

@@ -194,3 +194,48 @@ def test_a_model_that_launches_little_beside_the_rest_is_not_compiled() -> None:
     assert draft.cost_ms == pytest.approx(15 + 4 + 30 + 1)
     assert "compile a function that calls all of it" in draft.message
     assert draft.line == 22
+
+
+#: A model that pools the bins of a histogram one by one.
+POOLS = """\
+#> steps step_ms=60 device_busy_percent=30
+class Histogram(nn.Module):
+    def forward(self, x):
+        weights = self.first(x).softmax(1)
+        #^ cost step_ms=9 device_ms=1 idle_ms=8 launches=300 calls=1
+        return torch.stack([x[i] * weights[i] for i in range(32)])
+        #^ cost step_ms=18 device_ms=6 idle_ms=12 launches=600 calls={turns}
+        #^ op aten::select count={turns}; kernel vectorized_elementwise_kernel count=64 device_ms=4
+
+    def spread(self, x):
+        return x.max()  #> cost device_ms=6 step_ms=6 launches=2 calls=1
+
+model = Histogram().cuda()
+for x in batches:
+    loss = model(x).mean()  #> cost calls=1
+    loss.backward()  #> cost step_ms=10 device_ms=2 idle_ms=8 launches=300 calls=1
+"""
+
+
+def pooled(turns: int = 32) -> Draft:
+    example = read_example(POOLS.format(turns=turns))
+    functions = {3: "Histogram.forward", 4: "Histogram.forward", 7: "Histogram.spread"}
+    lines = _calling(example.profile.lines, functions, {4: "Histogram.spread", 11: "Histogram.forward"})
+    (draft,) = LaunchBound().find(Context(replace(example.profile, lines=lines), texts(example)))
+    return draft
+
+
+def test_a_loop_over_rows_within_the_model_is_compiled_with_it() -> None:
+    draft = pooled()
+    assert draft.cost_ms == pytest.approx(8 + 12 + 8)
+    assert isinstance(draft.change, Together)  # each is tried apart
+    rest, loop = draft.change.changes
+    assert isinstance(rest, Replace)
+    assert isinstance(loop, Replace)
+    # What never waits for a launch is compiled, too.
+    assert ({line for _, line in rest.places}, {line for _, line in loop.places}) == ({3, 7, 12}, {4})
+    assert "merges elementwise kernels there, which take 4.00 ms" in draft.message
+
+
+def test_a_loop_of_many_turns_would_be_compiled_for_minutes() -> None:
+    assert pooled(turns=1000).cost_ms == pytest.approx(8 + 8)

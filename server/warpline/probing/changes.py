@@ -107,14 +107,16 @@ def _of_whole_calls(
     """The share ``host`` of a trial of a part, for whole calls: what a call costs beside its launches
     (guards, the runtime around the graph) is paid once for all parts. The same part replayed as a CUDA graph,
     where that was tried as well, launches nothing. Its call costs more than one that launches, by the figures
-    of both.
+    of both. Where it was not, the figure alone tells, in operators of the trial.
     """
     tried = {bool(weight): answers[one] for one, weight in asked if one in answers}
     own, replayed = tried.get(True), tried.get(False)
-    if own is None or own.before is None or replayed is None or replayed.after is None:
+    if own is None or own.before is None:
         return host
-    call = compiled.call_share(asked[0][0])
-    once = min(host, call * replayed.after.host_ns / own.before.host_ns)
+    once = compiled.call_in_operators(own.question)
+    if replayed is not None and replayed.after is not None:
+        once = compiled.call_share(own.question) * replayed.after.host_ns / own.before.host_ns
+    once = min(host, once)
     return host - once + once / compiled.parts(profile, change)
 
 

@@ -72,6 +72,11 @@ def call_share(question: Question) -> float:
     return min(1.0, figures.value("compiled-call") / replayed)
 
 
+def call_in_operators(question: Question) -> float:
+    """The same, as a share of what the question's operators cost the host: each of them is one launch."""
+    return figures.value("compiled-call") / len(part_from_json(json.loads(question.options[0])).operators)
+
+
 def untried_s(profile: Profile, change: Replace) -> float:
     """Seconds that the code compiles for, by its different operators alone; 0 where they are not known."""
     flow = profile.facts.dataflow

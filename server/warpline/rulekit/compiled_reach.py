@@ -49,7 +49,7 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
     was, and only what it calls is compiled.
     """
     costs = context.costs_of(source, function)
-    return next((one.line for one in costs if one.syncs > 0 and _in_loop(source, function, one.line)), None)
+    return next((one.line for one in costs if one.syncs > 0 and in_loop(source, function, one.line)), None)
 
 
 def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> CompileEvent | None:
@@ -125,7 +125,7 @@ def runs_compiled(inside: Sequence[LineCost]) -> bool:
 def _turns_often(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     most = MOST_TURNS * max(1.0, calls_of(context, source, function))
     return any(
-        (cost.calls > most and cost.launches + len(cost.ops) > 0 and _in_loop(source, function, cost.line))
+        (cost.calls > most and cost.launches + len(cost.ops) > 0 and in_loop(source, function, cost.line))
         or (_operators(cost) > _A_TURN * most and _has_comprehension(source, function, cost.line))
         for cost in lines_in(context, source, function)
     )
@@ -173,6 +173,7 @@ def _has_comprehension(source: Source, function: cst.FunctionDef, line: int) -> 
     return any(source.inside(one, function) for one in found)
 
 
-def _in_loop(source: Source, function: cst.FunctionDef, line: int) -> bool:
+def in_loop(source: Source, function: cst.FunctionDef, line: int) -> bool:
+    """Whether the line is in a loop of the function."""
     statement = source.statement_at(line)
     return statement is not None and any(source.inside(one, function) for one in source.loops(statement))

@@ -1,14 +1,15 @@
-"""Why code is not to be compiled: kernels that it launches by hand, and numbers and lengths of lists that
-change in each step."""
+"""Why code is not to be compiled: kernels that it launches by hand, numbers and lengths of lists that change
+in each step, and recurrent layers in loops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below
+from warpline.rulekit.calling import below, callers, function_of
+from warpline.rulekit.compiled_reach import in_loop
 from warpline.rulekit.context import Context
 from warpline.rulekit.keeping import kept_for_good
 from warpline.rulekit.kernels import COMPILED
@@ -23,6 +24,9 @@ from warpline.wire.sites import Module, Triton, facts_of
 #: Calls whose first argument is an address in a Triton kernel.
 _ACCESS = ("load", "store", "make_block_ptr", "make_tensor_descriptor")
 
+#: Torch's operators of recurrent layers.
+RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "miopen_rnn"})
+
 
 def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
     """Why code with these lines is not to be compiled, because of kernels that it launches itself, or of a
@@ -34,7 +38,40 @@ def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
     stops.
     """
     costs = list(costs)
-    return _counts(context, costs) or _lengthens(context, costs) or _launches(context, costs)
+    return (
+        _counts(context, costs)
+        or _lengthens(context, costs)
+        or _recurs(context, costs)
+        or _launches(context, costs)
+    )
+
+
+def _recurs(context: Context, costs: Iterable[LineCost]) -> str | None:
+    """torch.compile stops at each call of a recurrent layer (``torch._dynamo.config.allow_rnn``), and
+    compiles nothing of a function that has such a stop in a loop (seen with torch 2.13)."""
+    within = {cost.place: cost for cost in costs}
+    for cost in within.values():
+        if any(op.name.removeprefix("aten::") in RECURRENT for op in cost.ops) and _repeated(
+            context, cost, within
+        ):
+            return (
+                "torch.compile stops at each call of a recurrent layer, as of `nn.GRU`, and compiles nothing "
+                "of a function that has one in a loop: compile functions without one that the loop calls"
+            )
+    return None
+
+
+def _repeated(context: Context, cost: LineCost, within: Container[tuple[str, int]]) -> bool:
+    """Whether a loop at the lines ``within`` is around a line, or around a call of its function."""
+    reached = [cost]
+    for one in reached:
+        source = context.source(one.file)
+        function = function_at(source, one.line)
+        if function is not None and in_loop(source, function, one.line):
+            return True
+        calling = callers(context, function_of(one))
+        reached += [call for call in calling if call.place in within and call not in reached]
+    return False
 
 
 def _lengthens(context: Context, costs: Iterable[LineCost]) -> str | None:
@@ -97,7 +134,8 @@ def model_uncompilable(context: Context, step: TrainingStep | None) -> str | Non
     inside = [line for cost in called for line in below(context, cost)]
     own = {cost.place for cost in called}  # which the loop runs, not the model
     models = [line for line in inside if line.place not in own]
-    return _counts(context, models) or _lengthens(context, models) or _launches(context, inside)
+    found = _counts(context, models) or _lengthens(context, models) or _recurs(context, models)
+    return found or _launches(context, inside)
 
 
 def _without_operator(cost: LineCost) -> bool:

@@ -9,7 +9,10 @@ function of the training step is only given.
 
 The promise is for what is compiled: the code that the step reaches through its calls of the model. Each of
 these calls costs the host time of its own, which adds up where a small model is called again and again.
-Where a step's other code launches most of the kernels, no edit is offered.
+Where a step's other code launches most of the kernels, no edit is offered. A loop over rows in the model
+counts: compiled, its turns are written out, up to 64 of them. So does what compiled code merges on the
+device. torch.compile stops at recurrent layers of torch's (`nn.LSTM`, `nn.GRU`, `nn.RNN`), and compiles no
+function that calls one in a loop: no edit is offered where the model has such a loop.
 
 ## Why is this slow
 
@@ -302,6 +305,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms
 from warpline.rulekit.calling import below, function_of, model_born
+from warpline.rulekit.compiled_reach import MOST_TURNS
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     Target,
@@ -316,9 +320,10 @@ from warpline.rulekit.compiling import (
 from warpline.rulekit.graph.graph import running
 from warpline.rulekit.host_made import made_on_device, making_ms, uniform
 from warpline.rulekit.inference import steps
+from warpline.rulekit.kernels import is_pointwise
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
-from warpline.rulekit.own_launches import model_uncompilable, uncompilable
+from warpline.rulekit.own_launches import RECURRENT, model_uncompilable, uncompilable
 from warpline.rulekit.replaying import regions_overwritten
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
@@ -334,6 +339,7 @@ _MOSTLY = 0.5
 _ONE_BY_ONE = (
     " Compiled code also launches its kernels one by one; a CUDA graph launches all of them at once."
 )
+_MERGED = " Compiled code also merges elementwise kernels there, which take {merged}."
 _CONSTANTS = (
     " The model also makes tensors of one number on the host, which takes {made}: compiled code makes "
     "them on the device."
@@ -361,8 +367,8 @@ class LaunchBound(Rule):
             return
         every = steps(context)
         step = next((found for found in every if found.forward), None)
-        apart = _apart(context, step)
-        lines = [cost for cost in profile.lines if not (is_looping(cost) or cost.place in apart)]
+        aim = target(context, every)
+        lines = _lines(context, step, aim)
         part = launching_share(context)
         single = {cost: single_share(cost) for cost in lines}
         idle = Spent(lines, lambda cost: part * single[cost] * launching_ms(cost))
@@ -378,7 +384,7 @@ class LaunchBound(Rule):
         launches, mean_ms = _launched(idle, single)
         if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
-        aim, stopped = target(context, every), model_uncompilable(context, step)
+        stopped = model_uncompilable(context, step)
         beside = _forward(context, step) - aim.inside if aim.inside and compiled is None else set()
         if not every and compiled is None:
             born, inside = _only_model(context, idle)
@@ -397,7 +403,6 @@ class LaunchBound(Rule):
             place = step.source.place(nothing)
         elif compiled is not None:
             place = compiled.place
-        places = idle.places
         if not every and compiled is None and aim.place is None and _replayable(context):
             stopped = stopped or _BY_HAND
         if compiled is not None:
@@ -409,21 +414,23 @@ class LaunchBound(Rule):
             Spent((), making_ms) if compiled is not None else uniform(context, _model(context, step) - beside)
         )
         constants = made_on_device(made) if context.matters(made.total) else ()
-        flow = profile.facts.dataflow
-        pieces = _pieces(flow, aim.inside or frozenset(places))
-        change, graphs = _changes(
-            places, len(flow.parameters), constants, None if compiled is not None else aim, pieces
-        )
+        # What never waits for a launch is compiled with the rest.
+        whole = [cost for cost in lines if cost.place in aim.inside and cost.launches]
+        costs = tuple(dict.fromkeys((*idle, *(whole if compiled is None else ()))))
+        change, graphs = _changes(profile.facts.dataflow, costs, constants, aim, is_new=compiled is None)
+        merged = _merged_ms(costs) if promised and compiled is None else 0.0
         yield context.draft(
             place,
             "Launch overhead: the device is idle for {spent} a step ({share}) while the host "
             "launches {launches} kernels of {mean} each on average."
             + (_ONE_BY_ONE if compiled is not None else f" {NOTHING_COMPILED}" if nothing is not None else "")
+            + (_MERGED if context.matters(merged) else "")
             + (_CONSTANTS if constants else ""),
             {
                 **context.spent("idle while launching", total),
                 "launches": count("launches", round(launches), "per step"),
                 "mean": ms("mean kernel", mean_ms),
+                **({"merged": ms("elementwise kernels", merged)} if context.matters(merged) else {}),
                 **({"made": ms("made on the host", made.total)} if constants else {}),
             },
             cause=hottest.place,
@@ -432,8 +439,21 @@ class LaunchBound(Rule):
             change=change if promised else None,
             fixes=fixes if stopped is None else [stopped],
             alternative=graphs if promised and aim.graphs else None,
-            hides=("launch overhead", Scale(places, host=0.0)),
+            hides=("launch overhead", Scale(idle.places, host=0.0)),
         )
+
+
+def _lines(context: Context, step: TrainingStep | None, aim: Target) -> list[LineCost]:
+    """The lines that launch overhead is counted at. A loop over rows has a rule of its own; in a model that
+    is compiled its turns are written out, where these are few enough."""
+    apart = _apart(context, step)
+    within = aim.inside - {cost.place for cost in _called(context, step)}
+    return [
+        cost
+        for cost in context.profile.lines
+        if cost.place not in apart
+        and (not is_looping(cost) or (cost.place in within and cost.calls <= MOST_TURNS * aim.calls))
+    ]
 
 
 def _launched(idle: Spent, single: dict[LineCost, float]) -> tuple[float, float]:
@@ -449,45 +469,63 @@ def _replayable(context: Context) -> bool:
 
 
 def _pieces(flow: Dataflow, places: frozenset[tuple[str, int]]) -> float:
-    """Calls of compiled code that reads of numbers add in a step where ``places`` are compiled.
+    """Calls of compiled code that reads of numbers and recurrent layers add in a step where ``places`` are
+    compiled.
 
-    A read cuts what is compiled there. Each function that is running at that moment goes on in code of its
+    They cut what is compiled there. Each function that is running at that moment goes on in code of its
     own, which is called on its own. Calls count for the forward and the backward pass: half of one where
     autograd is switched off.
     """
     ungraphed, found = set(flow.ungraphed), 0.0
     for row, stack in enumerate(flow.stack):
-        around = running(flow, stack) if not flow.outputs[row] else ()
+        cuts = not flow.outputs[row] or flow.names[flow.name[row]].split(".")[1] in RECURRENT
+        around = running(flow, stack) if cuts else ()
         inside = sum(flow.frames[one].place in places for one in around)
         # The outermost one calls what is compiled.
         found += max(0, inside - 1) * (0.5 if row in ungraphed else 1.0)
     return found
 
 
+def _merged_ms(costs: Iterable[LineCost]) -> float:
+    """The time of kernels that compiled code merges with others, in ms."""
+    kernels = (kernel for cost in costs for kernel in cost.kernels)
+    return sum(kernel.device_ms for kernel in kernels if is_pointwise(kernel.name))
+
+
 def _changes(
-    places: tuple[tuple[str, int], ...],
-    parameters: int,
-    constants: Sequence[Change],
-    aim: Target | None,
-    pieces: float,
+    flow: Dataflow, costs: Sequence[LineCost], constants: Sequence[Change], aim: Target, *, is_new: bool
 ) -> tuple[Change, Change | None]:
-    """What the fixes change: the first, and the second where there is one. ``aim``: what is compiled; None:
-    compiled code becomes CUDA graphs. ``constants``: what is made on the device then. ``pieces``: calls in
-    addition to those of ``aim``."""
-    runs = aim.calls if aim is not None else 1.0
-    calls, replays = (CompiledCalls(places, runs + pieces, parameters, graphs) for graphs in (False, True))
-    one_launch = RemoveLaunches(places, fuse=False)
-    if aim is None:
-        return Together((one_launch, replays)), None
-    fused = RemoveLaunches(places)
-    graph = Together((fused, one_launch, replays))
+    """What the fixes change: the first, and the second where there is one. ``costs``: what is compiled, or
+    compiled already and becomes CUDA graphs (not ``is_new``). ``constants``: what is made on the device
+    then."""
+    runs = aim.calls if is_new else 1.0
+    places = tuple(cost.place for cost in costs)
+    made = runs + _pieces(flow, aim.inside or frozenset(places)), len(flow.parameters)
+    calls, replays = (CompiledCalls(places, *made, graphs) for graphs in (False, True))
+    if not is_new:
+        return Together((RemoveLaunches(places, fuse=False), replays)), None
     often = f"{ABOUT}{round(runs)}" if runs > 1 else "1"
     modes = ("", often, "reduce-overhead") if aim.graphs else ("", often)
-    change: Change = Replace(COMPILED, places, Together((fused, calls)), modes)
-    graphs: Change = Replace(COMPILED, places, graph, ("reduce-overhead", often))
-    if constants:
-        change, graphs = Together((change, *constants)), Together((graphs, *constants))
-    return change, graphs
+    graphs = ("reduce-overhead", often)
+    first, second = (
+        (*_compiled(costs, words, called), *constants)
+        for words, called in ((modes, calls), (graphs, replays))
+    )
+    return _together(first), _together(second)
+
+
+def _together(changes: tuple[Change, ...]) -> Change:
+    return changes[0] if len(changes) == 1 else Together(changes)
+
+
+def _compiled(costs: Sequence[LineCost], modes: tuple[str, ...], calls: CompiledCalls) -> Iterator[Change]:
+    """What compiled code changes, by what is tried apart: loops over rows say nothing of the rest."""
+    for some in ([cost for cost in costs if not is_looping(cost)], list(filter(is_looping, costs))):
+        places = tuple(cost.place for cost in some)
+        launched = (RemoveLaunches(places, fuse=False),) if calls.graphs else ()
+        called = (calls,) if costs[0] in some else ()
+        if places:
+            yield Replace(COMPILED, places, Together((RemoveLaunches(places), *launched, *called)), modes)
 
 
 def _apart(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
@@ -509,9 +547,14 @@ def _model(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
 
 def _forward(context: Context, step: TrainingStep | None) -> set[tuple[str, int]]:
     """Lines of the forward pass, and of what they call."""
+    return _reached(context, _called(context, step))
+
+
+def _called(context: Context, step: TrainingStep | None) -> list[LineCost]:
+    """The lines that call the forward pass."""
     if step is None:
-        return set()
-    return _reached(context, chain(*(context.costs_of(step.source, one) for one in step.forward)))
+        return []
+    return list(chain(*(context.costs_of(step.source, one) for one in step.forward)))
 
 
 def _reached(context: Context, costs: Iterable[LineCost]) -> set[tuple[str, int]]:
