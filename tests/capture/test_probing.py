@@ -158,6 +158,17 @@ COPIED = Part(
     (),
     (5,),
 )
+#: ``grad.clamp_(max=1); (scale * grad).norm()``
+NORM = Part(
+    (
+        ("aten.clamp_.default", ["%0", None, 1.0], (2,)),
+        ("aten.mul.Tensor", ["%1", "%2"], (3,)),
+        ("aten.linalg_vector_norm.default", ["%3", 2], (4,)),
+    ),
+    (0, 1),
+    (),
+    (4,),
+)
 ROWS = (Tensor((3, 16), "float32"), Tensor((3,), "int64"), Tensor((10, 16), "float32"))
 #: A CPU's fused attention of each round's queries and keys, the values of which all rounds have in common.
 _ON_CPU = "aten._scaled_dot_product_flash_attention_for_cpu.default"
@@ -278,6 +289,9 @@ ANYWHERE = (
         (msgspec.json.encode(UPDATE).decode(), "2", "0,1"),
     ),
     Question("lists", SQUARES[:1] * 4, (msgspec.json.encode(COPIED).decode(), "2", "0,1")),
+    Question(
+        "lists", (*SQUARES[:1] * 3, Tensor((), "float32")), (msgspec.json.encode(NORM).decode(), "3", "0")
+    ),
     *(
         Question("recurrent", (Tensor((4, 6)), Tensor((gates * 8, 8))), (layer, "5"), backward=True)
         for layer, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))

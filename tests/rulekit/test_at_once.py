@@ -51,7 +51,10 @@ def ran(text: str) -> Any:
             "[torch.norm(p.grad).item() for p in few]",
             "torch.stack(torch._foreach_norm([p.grad for p in few])",
         ),
-        ("[p.norm(1).item() for p in params]", "return torch.stack([p.norm(1) for p in params]).tolist()"),
+        (
+            "[p.norm(1).item() for p in params]",
+            "torch.stack(torch._foreach_norm([p for p in params], 1)).tolist()",
+        ),
         ("[torch.linalg.norm(p).item() for p in params]", "torch._foreach_norm([p for p in params])"),
         (
             "sum(p.grad.norm().item() ** 2 for p in params) ** 0.5",
@@ -114,3 +117,53 @@ def test_the_change_that_is_promised_keeps_one_wait() -> None:
     cost = next(one for one in example.profile.lines if one.syncs)
     copies = Kernel("Memcpy DtoH", "forward", 148.0, 0.2, kind="copy")
     assert all_but_one(replace(cost, kernels=(copies,))) == RemoveSyncs((cost.place,), keep=1 / 296)
+
+
+LOOP = CODE.replace("syncs={syncs} step_ms=1", "step_ms=9 calls=1").replace(
+    "op aten::item", "op aten::linalg_vector_norm count=148"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        (
+            "torch.stack([p.grad.detach().norm(2) for p in params if p.dim() > 1]).norm()",
+            "torch.stack(torch._foreach_norm([p.grad.detach() for p in params if p.dim() > 1])).norm()",
+        ),
+        (
+            "sum(torch.norm(p) ** 2 for p in params)",
+            "sum(norm ** 2 for norm in torch._foreach_norm([p for p in params]))",
+        ),
+        (
+            "max(q.norm(p=1) for p in [params] for q in p)",
+            "max(torch._foreach_norm([q for p in [params] for q in p], 1))",
+        ),
+        (
+            "[torch.norm(p.grad).to('cpu') for p in params]",
+            "[norm.to('cpu') for norm in torch._foreach_norm([p.grad for p in params])]",
+        ),
+    ],
+)
+def test_all_norms_by_one_call(given: str, written: str) -> None:
+    text = LOOP.format(given=given, dtypes="float", shapes="[[5,3]]", names="scale=2")
+    (after,) = fixed(text, "parameter-loop")
+    assert written in after
+    for one, other in (
+        zip(ran(after), ran(text), strict=True) if given[0] == "[" else [(ran(after), ran(text))]
+    ):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "[p.norm() / p.numel() for p in params]",
+        "[(p.norm(), p.norm(1)) for p in params]",
+        "[p.norm(dim=0) for p in params]",
+        "[torch.linalg.norm(p, 2) for p in params if p.dim() > 1]",
+    ],
+)
+def test_what_is_more_than_a_norm_stays(given: str) -> None:
+    text = LOOP.format(given=given, dtypes="float", shapes="[[5,3]]", names="scale=2")
+    assert not any("_foreach_norm" in one for one in fixed(text, "parameter-loop"))

@@ -33,7 +33,7 @@ flat = torch.randn(9)
 state = defaultdict(dict)
 lr, beta, decay, noise, group = 0.1, 0.9, 0.01, torch.randn(3), {{"lr": 0.2, "params": params}}
 scales = [0.5, 0.25, 0.125]
-names = dict(zip("abc", params))
+names, log = dict(zip("abc", params)), {{}}
 shadow = {{name: one.detach().clone() for name, one in names.items()}}
 {before}
 
@@ -77,13 +77,17 @@ def _last(loop: str) -> str:
     return [line for line in loop.splitlines() if line.startswith("    ")][-1]
 
 
-def edited(tmp_path: Path, loop: str, before: str = "", **facts: Any) -> tuple[str, str, str]:
+def edited(
+    tmp_path: Path, loop: str, before: str = "", device: str = "cuda", **recording: Any
+) -> tuple[str, str, str]:
     """The script, what the edit makes of it, and how safe it is called."""
     body = "\n".join(f"    {line}" for line in loop.strip().splitlines())
     path = tmp_path / "loop.py"
     path.write_text(text := SCRIPT.format(loop=body, before=before))
     profile = samples.profile()
-    profile = replace(profile, facts=replace(profile.facts, dataflow=recorded(path), **facts))
+    manifest = replace(profile.manifest, device=replace(profile.manifest.device, kind=device))
+    facts = replace(profile.facts, dataflow=recorded(path), **recording)
+    profile = replace(profile, manifest=manifest, facts=facts)
     context = Context(profile, lambda file: text if file == str(path) else None)
     inner = next(number for number, line in enumerate(text.splitlines(), 1) if line == "    " + _last(loop))
     fix = over_lists(context, context.source(str(path)), inner)
@@ -183,6 +187,42 @@ for name, p in names.items():
 for mine, p in zip(averages, params):
     mine.data = mine.data * beta + p.data * (1 - beta)
 """,
+    "kept between bounds": """
+for p in params:
+    p.grad.data.clamp_(-0.1, 0.2)
+    p.clamp_(max=beta)
+""",
+    "by a tensor with one number": """
+scale = beta / (noise.norm() + 1)
+for p in params:
+    e_w = p.grad * scale.to(p)
+    p.add_(e_w * scale)
+""",
+    "norms that are read": """
+total = 0.0
+for name, p in names.items():
+    if p.grad is None:
+        continue
+    param_norm = p.grad.data.norm(2)
+    log[name] = param_norm.item()
+    total += param_norm.item() ** 2
+averages[0].mul_(total)
+""",
+    "a norm of each part": """
+for number, p in enumerate(params):
+    log[number] = round(torch.norm(p, 1).item(), 4)
+    if log[number] > 1:
+        log["last"] = number
+averages[0].mul_(log[0]).add_(log["last"])
+""",
+    "collected": """
+norms, means = [], []
+for p in params:
+    update = p.grad * 2
+    norms.append(update.norm())
+    means.append(p.grad.mean().item())
+averages[0].mul_(torch.stack(norms).norm()).add_(sum(means))
+""",
     "in a loop over groups": """
 for own in [group, {"lr": 0.3, "params": averages}]:
     for p in own["params"]:
@@ -199,17 +239,30 @@ EXACT = {
     "its data",
     "number of the round's own line",
     "in a loop over groups",
+    "kept between bounds",
+    "by a tensor with one number",
 }
 
 
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
 @pytest.mark.parametrize("name", SAME)
-def test_the_loop_over_lists_gives_the_same_numbers(tmp_path: Path, name: str) -> None:
-    text, after, applicability = edited(tmp_path, SAME[name])
+def test_the_loop_over_lists_gives_the_same_numbers(tmp_path: Path, name: str, device: str) -> None:
+    text, after, applicability = edited(tmp_path, SAME[name], device=device)
     assert "_foreach_" in after and "_.append" not in after
     # What multiplies and adds may round once or twice in the kernel of a device.
-    assert (applicability == "safe") is (name in EXACT)
+    assert (applicability == "safe") is (name in EXACT or device == "cpu")
     for one, other in zip(run(text, 3), run(after, 3), strict=True):
         assert torch.equal(one, other)
+
+
+def test_a_cpu_converts_a_number_once(tmp_path: Path) -> None:
+    """A tensor of the tensors' type; not where they have another one, or the number is a tensor already."""
+    loop = "for p in params:\n    p.mul_(beta)\n"
+    assert "torch._foreach_mul_(ps, torch.tensor(beta))" in edited(tmp_path, loop, device="cpu")[1]
+    double = "params = [p.detach().double() for p in params]"
+    assert "torch._foreach_mul_(ps, beta)" in edited(tmp_path, loop, double, "cpu")[1]
+    held = "beta = torch.tensor(beta)"
+    assert "torch._foreach_mul_(ps, beta)" in edited(tmp_path, loop, held, "cpu")[1]
 
 
 def test_comments_stay_with_what_they_are_about(tmp_path: Path) -> None:
@@ -238,11 +291,64 @@ for p, mine in zip(params, averages):
 other = 1
 """
     text, after, _ = edited(tmp_path, loop)
-    assert "    del grads, mines, twices\n    other = 1\n" in after
+    assert "        del grads, mines, twices\n    other = 1\n" in after
     assert all(map(torch.equal, run(text, 2), run(after, 2)))
 
 
+@pytest.mark.parametrize("start", ["0", "torch.zeros(())"])
+@pytest.mark.parametrize("add", ["total += {}", "total = total + {}", "total = {} + total"])
+@pytest.mark.parametrize("one", ["p.grad.norm() ** 2", "(p * p.grad).sum()"])
+def test_numbers_are_added_up_at_once(tmp_path: Path, start: str, add: str, one: str) -> None:
+    loop = f"""
+total = {start}
+for p in params:
+    {add.format(one)}
+averages[0].mul_(total)
+"""
+    before, after, applicability = edited(tmp_path, loop)
+    assert "total += torch.stack(" in after and applicability == "unsafe"
+    torch.testing.assert_close(run(after, 3), run(before, 3))
+
+
 REFUSED = [
+    # What is read decides on the next round.
+    ("no form for lists", """
+for name, p in names.items():
+    if name in log:
+        continue
+    log["b"] = p.norm().item()
+"""),
+    ("no form for lists", """
+for p in params:
+    if p.norm().item() > 1:
+        p.mul_(0.5)
+"""),
+    ("no form for lists", """
+for p in params:
+    if p.norm().item() > 1:
+        break
+"""),
+    ("call `torch._foreach", """
+for p in params:
+    means = p.norm()
+    log[0] = float(means) + means.item()
+"""),
+    # Numbers of other types, or a piece of a tensor.
+    ("of one type", """
+for number, p in enumerate([*params, flat.double()]):
+    log[number] = p.norm().item()
+"""),
+    ("of one type", """
+total = 0
+for p in params:
+    total += p[0] * 2
+"""),
+    # The sum so far is read.
+    ("no form for lists", """
+total = 0
+for p in params:
+    total += p.norm() * total
+"""),
     # A tensor is in its lists twice: it would be scaled twice before anything is added.
     ("twice", """
 for mine, theirs in zip([*averages, averages[0]], [*params, params[0]]):

@@ -10,12 +10,14 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.deferring import READ_OPS
 from warpline.rulekit.foreach import has_lists
-from warpline.rulekit.terms import names_in
+from warpline.rulekit.foreach_arithmetic import normed
+from warpline.rulekit.terms import descend, names_in
 from warpline.rulekit.waiting import read_call
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, called_name, is_method
 
 _COMPREHENSIONS = (cst.DictComp, cst.ListComp, cst.GeneratorExp, cst.SetComp)
+_RECORDED = ("aten::linalg_vector_norm", "aten::norm")
 #: Methods that give the same objects each time they are called.
 _FRESH = (
     "items", "values", "keys", "parameters", "named_parameters", "modules", "named_modules", "children",
@@ -24,7 +26,6 @@ _FRESH = (
 #: Calls that make a list or another collection, which can be gone through twice.
 _COLLECTIONS = ("list", "tuple", "dict", "sorted")
 _DISPLAYS = (cst.List, cst.Tuple, cst.Dict, cst.ListComp, cst.DictComp)
-_NORMS = ("torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm")
 
 
 def all_but_one(cost: LineCost) -> RemoveSyncs:
@@ -68,27 +69,37 @@ def read_at_once(context: Context, cost: LineCost) -> Fix:
     return edits.fix("Read all values at once", "unsafe")
 
 
+def norms_at_once(context: Context, cost: LineCost) -> Fix:
+    """A fix for a comprehension that computes the norm of each of many tensors. Raises Refused."""
+    source = context.source(cost.file)
+    found = [
+        (whole, call, norm)
+        for whole in source.nodes(cst.ListComp, cst.GeneratorExp, within=source.statement_at(cost.line))
+        for call in descend(whole.elt, cst.Call)
+        if (norm := normed(source, call)) is not None
+    ]
+    if len(found) != 1 or not has_lists(context) or not any(op.name in _RECORDED for op in cost.ops):
+        raise Refused("the line does not compute one norm after the other")
+    whole, call, (tensor, order) = found[0]
+    names = {name for head in descend(whole.for_in, cst.CompFor) for name in names_in(head.target)}
+    if not all(source.inside(one, call) for name in names for one in source.uses(name, whole.elt)):
+        raise Refused("more than the norms is made of the tensors")
+    edits = Edits(source)
+    torch = edits.add_import("torch", "import torch")
+    norms = f"{torch}._foreach_norm([{source.code(tensor)} {source.code(whole.for_in).lstrip()}]{order})"
+    if whole.elt is call and isinstance(source.parent(whole), cst.Arg):
+        edits.replace(whole, norms)
+    else:
+        edits.replace(call, "norm").replace(whole.for_in, f" for norm in {norms}")
+    return edits.fix("Compute all norms with one call", "unsafe" if context.on_gpu else "safe")
+
+
 def _stacked(context: Context, source: Source, value: cst.BaseExpression, loop: str, torch: str) -> str:
     """The values as one tensor; norms by one call for the list of tensors, where torch has that."""
-    normed = _normed(source, value) if has_lists(context) else None
-    if normed is not None:
-        return f"{torch}.stack({torch}._foreach_norm([{source.code(normed)} {loop}]))"
+    norm = normed(source, value) if has_lists(context) else None
+    if norm is not None:
+        return f"{torch}.stack({torch}._foreach_norm([{source.code(norm[0])} {loop}]{norm[1]}))"
     return f"{torch}.stack([{source.code(value)} {loop}])"
-
-
-def _normed(source: Source, value: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The tensor whose Euclidean norm ``value`` is."""
-    if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute):
-        return None
-    args = [*value.args]
-    if source.name(value.func) in _NORMS:
-        tensor = args.pop(0).value if args and args[0].keyword is None and not args[0].star else None
-    else:
-        tensor = value.func.value if value.func.attr.value == "norm" else None
-    euclidean = not args or (len(args) == 1 and not args[0].keyword and source.literal(args[0].value) == 2)
-    # A matrix norm of order 2, as `torch.linalg.norm(x, 2)` has it, is another one.
-    euclidean &= not args or source.name(value.func) != "torch.linalg.norm"
-    return tensor if euclidean else None
 
 
 def _twice(source: Source, through: cst.BaseExpression) -> bool:

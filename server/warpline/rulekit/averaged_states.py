@@ -158,8 +158,8 @@ class _InPlace(Loop):
     def keeping(self) -> list[str]:
         return self.kept
 
-    def _let_go(self, edits: Edits, block: list[str]) -> None:
-        """The mappings hold the same tensors."""
+    def outlives(self) -> bool:
+        return False  # the mappings hold the same tensors
 
 
 def _own_side(context: Context, found: Loaded) -> tuple[int, bool]:

@@ -7,17 +7,15 @@ the recorded step has to show that: it has the same operators for each round, an
 
 from __future__ import annotations
 
-import keyword
-import math
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.foreach_record import ADVICE, Operation, alike, check_rounds
+from warpline.rulekit.foreach_arithmetic import OPERATORS, OTHER
+from warpline.rulekit.foreach_numbers import Numbers
+from warpline.rulekit.foreach_record import ADVICE, check_rounds
 from warpline.rulekit.origins import assignments
 from warpline.rulekit.rounds import is_read_outside
 from warpline.rulekit.terms import descend, names_in
@@ -25,34 +23,12 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, alone, called_name, only_target
 from warpline.text.lines import lines_of
 
-#: The operators that have a form for lists since torch 2.1, and what they are given: "L" a list, "N" a number
-#: for all tensors, "B" either of these. A keyword for a number is allowed where one is named.
-_FORMS: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "add": ("B", ("other",), "alpha"),
-    "sub": ("B", ("other",), "alpha"),
-    "mul": ("B", ("other",), ""),
-    "div": ("B", ("other",), ""),
-    "lerp": ("LB", ("end", "weight"), ""),
-    "addcmul": ("LL", ("tensor1", "tensor2"), "value"),
-    "addcdiv": ("LL", ("tensor1", "tensor2"), "value"),
-    "maximum": ("L", ("other",), ""),
-    "minimum": ("L", ("other",), ""),
-    "clamp_min": ("N", ("min",), ""),
-    "clamp_max": ("N", ("max",), ""),
-    "pow": ("N", ("exponent",), ""),
-    "copy": ("L", ("src",), "non_blocking"),
-    **dict.fromkeys(("sqrt", "sign", "abs", "neg", "exp", "log", "reciprocal", "zero"), ("", (), "")),
-}
-#: Without a form that makes a new tensor.
-_IN_PLACE_ONLY = {"copy", "zero"}
-_OPERATORS: dict[type[cst.CSTNode], str] = {
-    cst.Add: "add", cst.Subtract: "sub", cst.Multiply: "mul", cst.Divide: "div", cst.Power: "pow",
-    cst.AddAssign: "add", cst.SubtractAssign: "sub", cst.MultiplyAssign: "mul", cst.DivideAssign: "div",
-}  # fmt: skip
+#: twice, as the compiler of that kernel chose.
 #: These round once, or not at all: the same in a kernel for lists. What multiplies and adds rounds once or
 #: twice, as the compiler of that kernel chose.
 _EXACT = {
     "clone",
+    "clamp",
     "mul",
     "copy",
     "zero",
@@ -66,23 +42,8 @@ _EXACT = {
     "sqrt",
 }
 _ASKS = {"len", "isinstance", "is_tensor", "is_floating_point", "startswith", "endswith", "dim"}
-_OF_NUMBERS = ("float", "int", "abs", "min", "max", "math.sqrt", "math.pow", "math.exp", "math.log")
 _FIRST_VERSION = (2, 1)
 _MAKES = {"zeros_like", "clone", "detach", "ones_like"}
-
-_OTHER = "the loop does something that has no form for lists of tensors: `{}`"
-
-
-@dataclass
-class Written:
-    """What the round after its beginning is written as, for lists."""
-
-    lists: dict[str, str] = field(default_factory=dict)  # code of a tensor of the round: its list's name
-    made: dict[str, str] = field(default_factory=dict)  # the round's own names for tensors: the lists' names
-    operations: list[Operation] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    new: bool = False  # whether tensors are made
-    rounded: bool = False  # whether results are rounded otherwise
 
 
 def over_lists(context: Context, source: Source, line: int) -> Fix:
@@ -101,13 +62,13 @@ def has_lists(context: Context) -> bool:
     return context.torch_version >= _FIRST_VERSION
 
 
-class Loop:
+class Loop(Numbers):
     """A ``for`` statement: ``start`` finds a round's tensors, ``body`` is the arithmetic."""
 
     def __init__(self, context: Context, source: Source, loop: cst.For) -> None:
         self.begin(context, source)
         self.loop = loop
-        text = source.code(loop)
+        self.text = text = source.code(loop)
         if (
             loop.orelse is not None
             or loop.asynchronous is not None
@@ -130,17 +91,6 @@ class Loop:
         self.body = statements
         if not self.body:
             raise Refused(ADVICE)
-
-    def begin(self, context: Context, source: Source) -> None:
-        """Nothing is written yet."""
-        self.context, self.source = context, source
-        self.written = Written()
-        self.names: set[str] = set()
-        self.taken = {name.value for name in source.nodes(cst.Name)}
-        self.module = ""
-        self.hint = "result"  # what the tensors that a statement makes are called
-        self.lines = range(0)  # of the statement
-        self.sometimes = False  # whether the statement is in a branch
 
     # -- the beginning of a round ---------------------------------------------------------------
 
@@ -197,213 +147,22 @@ class Loop:
             given.append(node.func.value)
         return all(map(self._first, given)) and any(map(self.own, given))
 
-    def path(self, node: cst.CSTNode) -> bool:
-        """Names, attributes and entries: what is looked up and not computed."""
-        if isinstance(node, cst.Name):
-            return True
-        if isinstance(node, cst.Attribute):
-            return self.path(node.value)
-        if isinstance(node, cst.Subscript):
-            keys = [one.slice.value for one in node.slice if isinstance(one.slice, cst.Index)]
-            return len(keys) == len(node.slice) == 1 and self.path(node.value) and self._key(keys[0])
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and not node.args:
-            return node.func.attr.value == "detach" and self.path(node.func.value)
-        return False
-
-    def _key(self, node: cst.CSTNode) -> bool:
-        return isinstance(node, (cst.SimpleString, cst.Integer)) or self.path(node)
-
     # -- its arithmetic -------------------------------------------------------------------------
-
-    def own(self, node: cst.CSTNode) -> bool:
-        """Whether it is something else in each round."""
-        return bool(self._named(node) & (self.names | set(self.written.made)))
-
-    def _other(self, node: cst.CSTNode) -> Refused:
-        return Refused(_OTHER.format(self.source.code(node)))
-
-    def _named(self, node: cst.CSTNode) -> set[str]:
-        return {name.value for name in descend(node, cst.Name) if self.source.is_value(name)}
-
-    def number(self, node: cst.BaseExpression) -> str:
-        """An expression that is the same for all rounds and calls no code of the user's. Raises Refused."""
-        if self.own(node):
-            raise Refused("a number differs from tensor to tensor")
-        for one in descend(node, cst.BaseExpression):
-            if isinstance(one, cst.Call) and self.source.name(one.func) not in _OF_NUMBERS:
-                raise self._other(one)
-            if isinstance(one, (cst.NamedExpr, cst.Lambda, cst.Await, cst.Yield)):
-                raise self._other(one)
-        return self.source.code(node)
-
-    def _tensors(self, node: cst.BaseExpression, *, changes: bool = False) -> str | None:
-        """The code of a list of what ``node`` is in each round; None where it is no tensor of a round.
-        ``changes``: nothing is computed before it, so it may change tensors."""
-        if isinstance(node, cst.Name) and node.value in self.written.made:
-            return self.written.made[node.value]
-        if not self.own(node):
-            return None
-        if self.path(node):
-            if self._named(node) & set(self.written.made):
-                raise self._other(node)
-            return self.listed(node)
-        return self._computed(node, changes)
-
-    def listed(self, node: cst.BaseExpression) -> str:
-        """The name of the list that the loop makes of such tensors."""
-        code = self.source.code(node)
-        if code not in self.written.lists:
-            self.written.lists[code] = self._fresh(_word(self.source, node))
-        return self.written.lists[code]
-
-    def _fresh(self, word: str) -> str:
-        several = f"{word}_list" if word.endswith("s") else f"{word}s"
-        for name in (several, f"{word}_list", f"{word}_tensors", *(f"{word}s_{one}" for one in range(2, 9))):
-            if name not in self.taken and not keyword.iskeyword(name):
-                self.taken.add(name)
-                return name
-        raise Refused("there is no free name for a list of its tensors")
-
-    def _computed(self, node: cst.BaseExpression, changes: bool) -> str:
-        """The code that computes ``node`` for all rounds. What it changes in place is a line before."""
-        if isinstance(node, cst.BinaryOperation) and type(node.operator) in _OPERATORS:
-            name = _OPERATORS[type(node.operator)]
-            first, second = self._tensors(node.left), self._tensors(node.right)
-            if first is None and second is not None and name in ("add", "mul"):
-                return self._made(name, second, [(None, node.left)], "")
-            if first is not None:
-                return self._made(name, first, [(second, node.right)], "")
-        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-            first = self._tensors(node.expression)
-            if first is not None:
-                return self._made("neg", first, [], "")
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            return self._called(node, node.func, changes)
-        raise self._other(node)
-
-    def _called(self, call: cst.Call, called: cst.Attribute, changes: bool) -> str:
-        name = called.attr.value
-        arguments = list(call.args)
-        if name in ("clone", "detach") and not arguments:
-            first = self._tensors(called.value, changes=changes)
-            if first is None:
-                raise self._other(call)
-            if name == "detach":  # outside of autograd it is the same
-                return first
-            self.written.operations.append(Operation("clone", 1, False, self.lines))
-            return f"[one.clone() for one in {first}]"
-        if self.source.name(called).startswith("torch.") and self.source.name(called).count(".") == 1:
-            receiver = arguments.pop(0).value if arguments and arguments[0].keyword is None else None
-        else:
-            receiver = called.value
-        short = name.removesuffix("_")
-        first = self._tensors(receiver, changes=changes) if receiver is not None else None
-        in_place = name.endswith("_")
-        if first is None or short not in _FORMS or (in_place and not changes):
-            raise self._other(call)
-        _, names, number = _FORMS[short]
-        passed = self.source.arguments(call.with_changes(args=arguments), names)
-        if passed is None or not set(names) <= set(passed) <= {*names, *([number] if number else [])}:
-            raise self._other(call)
-        given = {key: arg.value for key, arg in passed.items()}
-        extra = f", {number}={self.number(given[number])}" if number in given else ""
-        rest = [(self._tensors(given[key]), given[key]) for key in names]
-        average = self._average(receiver, given["src"]) if short == "copy" and in_place else None
-        if average is not None and alike(self.context, self.source.path, self.lines):
-            theirs, share = average
-            self.written.operations.append(Operation("copy", 2, False, self.lines))
-            self.written.rounded = True
-            lists = [first, self.listed(theirs), self.number(share)]
-            self.written.lines.append(self._call("lerp_", lists, extra))
-            return first
-        return self._made(short, first, rest, extra, in_place=in_place)
-
-    def _average(
-        self, mine: cst.BaseExpression | None, value: cst.BaseExpression
-    ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-        """A tensor of the round and its share, where ``value`` is the average of it and ``mine``."""
-        if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, cst.Add):
-            return None
-        sides = [self._weighted(value.left), self._weighted(value.right)]
-        for kept, new in (sides, sides[::-1]):
-            if kept is None or new is None or mine is None or not self.path(new[0]):
-                continue
-            if self._bare(kept[0]) == self._bare(mine) and self._rest(kept[1], new[1]):
-                return new
-        return None
-
-    def _weighted(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-        """A tensor of the round, and the number that it is multiplied with."""
-        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
-            return None
-        pairs = ((node.left, node.right), (node.right, node.left))
-        return next((pair for pair in pairs if self.own(pair[0]) and not self.own(pair[1])), None)
-
-    def _bare(self, node: cst.BaseExpression) -> str:
-        return re.sub(r"\.data\b|\.detach\(\)", "", self.source.code(node))
-
-    def _rest(self, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-        """Whether two shares make a whole: ``1 - a`` and ``a``, or numbers."""
-        first, second = self.source.literal(one), self.source.literal(other)
-        if isinstance(first, (int, float)) and isinstance(second, (int, float)):
-            return math.isclose(first + second, 1.0)
-        return any(
-            isinstance(left, cst.BinaryOperation)
-            and isinstance(left.operator, cst.Subtract)
-            and self.source.literal(left.left) == 1
-            and self.source.code(left.right) == self.source.code(right)
-            for left, right in ((one, other), (other, one))
-        )
-
-    def _made(
-        self,
-        name: str,
-        first: str,
-        rest: list[tuple[str | None, cst.BaseExpression]],
-        extra: str,
-        *,
-        in_place: bool = False,
-    ) -> str:
-        forms = _FORMS[name][0]
-        for (tensors, node), form in zip(rest, forms, strict=True):
-            if (form == "L" and tensors is None) or (form == "N" and tensors is not None):
-                raise self._other(node)
-        lists = 1 + sum(tensors is not None for tensors, _ in rest)
-        if name in ("add", "sub") and extra and lists == 1:
-            raise self._other(rest[0][1])
-        given = [tensors if tensors is not None else self.number(node) for tensors, node in rest]
-        self.written.operations.append(Operation(name, lists, bool(extra), self.lines))
-        if in_place:
-            if not first.isidentifier():
-                first = self._held(first)
-            self.written.lines.append(self._call(f"{name}_", [first, *given], extra))
-            return first
-        if name in _IN_PLACE_ONLY:
-            raise Refused(_OTHER.format(name))
-        self.written.new = True
-        return self._call(name, [first, *given], extra)
-
-    def _call(self, name: str, arguments: list[str], extra: str) -> str:
-        return f"{self.module}._foreach_{name}({', '.join(arguments)}{extra})"
-
-    def _held(self, code: str) -> str:
-        """A name for the list that ``code`` makes."""
-        name = self._fresh(self.hint)
-        self.written.lines.append(f"{name} = {code}")
-        return name
 
     def statement(self, statement: cst.CSTNode) -> None:
         """Write a statement of a round for lists. Raises Refused."""
         self.hint, self.lines = "result", self.source.extent(statement)
         small = alone(statement)
         target = only_target(small)
+        if self.collects(statement, self.text):
+            return
         if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
             before = len(self.written.lines)
             self._computed(small.value, changes=True)
             if len(self.written.lines) == before:
                 raise self._other(small)
-        elif isinstance(small, cst.AugAssign) and type(small.operator) in _OPERATORS:
-            name = _OPERATORS[type(small.operator)]
+        elif isinstance(small, cst.AugAssign) and type(small.operator) in OPERATORS:
+            name = OPERATORS[type(small.operator)]
             first = self._tensors(small.target)
             if first is None:
                 raise Refused("a round needs what the one before computed")
@@ -421,8 +180,7 @@ class Loop:
                     known = None
                 if known is None and self.sometimes:
                     raise self._other(small)
-                code, made = known or self._fresh(name), code
-                self.written.lines.append(f"{code} = {made}")
+                code = self._hold(known or self._fresh(name), code)
             self.written.made[name] = code
         elif isinstance(statement, cst.If):
             self._branch(statement)
@@ -434,7 +192,7 @@ class Loop:
             raise self._line(statement)
 
     def _line(self, statement: cst.CSTNode) -> Refused:
-        return Refused(_OTHER.format(self.source.lines[self.source.line(statement) - 1].strip()))
+        return Refused(OTHER.format(self.source.lines[self.source.line(statement) - 1].strip()))
 
     def _branch(self, statement: cst.If) -> None:
         """``if decay != 0:``, which is the same for all tensors."""
@@ -456,7 +214,7 @@ class Loop:
         """``self.kept[name] = new`` at the end of a round: once all are computed, in a loop of its own."""
         self.hint = "value"
         code, named = self._tensors(value, changes=True), sorted(self._named(target) & self.names)
-        refused = _OTHER.format(self.source.code(target))
+        refused = OTHER.format(self.source.code(target))
         if code is None or self._named(target) & set(self.written.made) or any(map(self._read_after, named)):
             raise Refused(refused)
         held = code if code.isidentifier() else self._held(code)
@@ -481,14 +239,19 @@ class Loop:
         edits = Edits(self.source)
         self.module = edits.add_import("torch", "import torch")
         block: list[str] = []
-        for statement in self.body:
+        for at, statement in enumerate(self.body):
             before = len(self.written.lines)
-            self.statement(statement)
+            if reads := self.reads(statement):
+                self.read_at_once(self.body[at:], "\n".join(self._head()))
+            else:
+                self.statement(statement)
             block += _comments(statement)
             block += self.written.lines[before:]
             note = _trailing(statement)
             if note and len(self.written.lines) > before and statement is not self.body[-1]:
                 block[-1] += f"  {note}"
+            if reads:
+                break
         for name in self.written.made:
             if self._read_after(name):
                 raise Refused(f"`{name}` is read after the loop")
@@ -507,10 +270,19 @@ class Loop:
 
     def collect(self, edits: Edits, block: list[str]) -> None:
         """Let the loop only collect the tensors of ``written``, and put ``block`` behind it."""
+        source = self.source
+        outer = source.indentation(source.line(self.loop))
+        inner = source.indentation(source.line(self.body[0])).removeprefix(outer)
+        if self.outlives():
+            held = [*self.written.lists.values(), *self.written.held]
+            block = [*block, f"del {', '.join(dict.fromkeys(held))}"]
+        edits.replace_statement(self.loop, "\n".join(self.collected(self._head(), inner, block)))
+
+    def _head(self) -> list[str]:
+        """The lines of the loop before its arithmetic."""
         source, loop = self.source, self.loop
         first = source.line(self.body[0])
         outer = source.indentation(source.line(loop))
-        inner = source.indentation(first).removeprefix(outer)
         at = (source.line(loop), len(outer))
         end = (first - 1, len(source.lines[first - 2]))
         head = lines_of(source.slice(at, end))
@@ -522,8 +294,7 @@ class Loop:
             lead.pop()
         while head and not head[-1].strip():
             head.pop()
-        edits.replace_statement(loop, "\n".join(self.collected(head, inner, block)))
-        self._let_go(edits, block)
+        return head
 
     def collected(self, head: list[str], inner: str, block: list[str]) -> list[str]:
         """The lines of a loop that begins with ``head``, only collects the tensors, and has ``block`` behind
@@ -541,33 +312,12 @@ class Loop:
         """What a round does to collect its tensors."""
         return [f"{held}.append({code})" for code, held in self.written.lists.items()]
 
-    def _let_go(self, edits: Edits, block: list[str]) -> None:
-        """Lists that are there for longer than the loop would keep gradients from being freed."""
+    def outlives(self) -> bool:
+        """Whether lists would be there for longer than the loop, which keeps gradients from being freed."""
         source, loop = self.source, self.loop
         scope = source.enclosing(loop, cst.FunctionDef)
         after = [one for one in source.block(loop) if source.line(one) > source.line(loop)]
-        if scope is not None and source.parent(source.parent(loop) or loop) is scope and not after:
-            return
-        names = list(self.written.lists.values())
-        names += [
-            line.split(" = ")[0]
-            for line in block
-            if " = " in line and not line.startswith("#") and line.split(" = ")[0].isidentifier()
-        ]
-        edits.insert_after(loop, f"del {', '.join(dict.fromkeys(names))}")
-
-
-def _word(source: Source, node: cst.CSTNode) -> str:
-    """A name for what is looked up so: ``grad`` of ``p.grad.data``, ``mean`` of ``state["mean"]``."""
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return _word(source, node.func.value)
-    if isinstance(node, cst.Attribute):
-        return _word(source, node.value) if node.attr.value == "data" else node.attr.value
-    if isinstance(node, cst.Subscript):
-        index = node.slice[0].slice
-        key = source.literal(index.value) if isinstance(index, cst.Index) else None
-        return key if isinstance(key, str) and key.isidentifier() else _word(source, node.value)
-    return node.value if isinstance(node, cst.Name) else "value"
+        return scope is None or source.parent(source.parent(loop) or loop) is not scope or bool(after)
 
 
 def _leading(statement: cst.CSTNode) -> list[cst.EmptyLine]:

@@ -76,6 +76,7 @@ class _Body(Loop):
 
     def __init__(self, context: Context, source: Source, function: cst.FunctionDef) -> None:
         self.begin(context, source)
+        self.text = source.code(function)
         if not isinstance(function.body, cst.IndentedBlock):
             raise Refused(ADVICE)
         self.body: list[cst.BaseStatement] = list(function.body.body)

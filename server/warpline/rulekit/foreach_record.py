@@ -16,6 +16,9 @@ ADVICE = (
     "call `torch._foreach_lerp_`, `torch._foreach_mul_` and the like with lists of tensors, or use "
     "`AveragedModel`, `clip_grad_norm_` or one of torch's optimizers"
 )
+#: The name of an operation that adds a round's number to what the rounds before gave.
+SUMMED = "add to the sum"
+READ = "_local_scalar_dense"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +44,18 @@ def check_rounds(context: Context, file: str, operations: list[Operation]) -> No
     if not each or not computed or len(computed) % each:
         raise Refused(ADVICE)
     numbers: dict[int, object] = {}
+    kinds: set[tuple[tuple[int, ...] | None, str]] = set()
     for at, node in enumerate(computed):
         wanted = operations[at % each]
-        given = (*node.arguments, *node.named.values())
-        tensors = sum(isinstance(one, Ref) for one in given)
+        if wanted.name in (READ, SUMMED):
+            kinds |= {(graph.shape(value), graph.dtype(value)) for value in node.inputs}
+        if wanted.name == SUMMED and node.name == "add" and _at(graph, node, file) in wanted.lines:
+            continue
+        tensors = sum(isinstance(one, Ref) for one in (*node.arguments, *node.named.values()))
         plain = [one for one in node.arguments if not isinstance(one, Ref)], node.named
+        if wanted.name == "mul" and tensors == wanted.tensors + 1:  # by a tensor with one number
+            factors = [one for one in node.arguments if isinstance(one, Ref) and not graph.shape(one.value)]
+            tensors, plain = tensors - len(factors), (factors, node.named)
         if (
             node.name != wanted.name
             or tensors != wanted.tensors
@@ -54,6 +64,8 @@ def check_rounds(context: Context, file: str, operations: list[Operation]) -> No
             raise Refused(ADVICE)
         if numbers.setdefault(at % each, plain) != plain:
             raise Refused("a number differs from tensor to tensor")
+    if len(kinds) > 1 or any(shape != () for shape, _ in kinds):
+        raise Refused("what is read or added up is not known to be numbers of one type")
     # What else computes meanwhile, such as a generator that the loop runs over, would run before all of it.
     own, between = {node.index for node in ran}, range(computed[0].index, computed[-1].index)
     if any(
@@ -64,6 +76,8 @@ def check_rounds(context: Context, file: str, operations: list[Operation]) -> No
     touched: dict[int, set[int]] = {}
     changed: set[int] = set()
     for at, node in enumerate(computed):
+        if operations[at % each].name == SUMMED:
+            continue
         for value in (*node.inputs, *node.outputs):
             touched.setdefault(root(value), set()).add(at // each)
         # What a round makes may be stored where the next one reads.
@@ -85,6 +99,18 @@ def alike(context: Context, file: str, lines: range) -> bool:
         if len(kinds) != 1 or "float" not in kinds.pop()[0]:
             return False
     return True
+
+
+def multiplies_numbers(context: Context, file: str, lines: range) -> bool:
+    """Whether the recorded products of these lines are of float32, none by a tensor with one number."""
+    graph = graph_around(context.profile.facts.dataflow)
+    products = [node for node in graph.nodes if _at(graph, node, file) in lines] if graph is not None else []
+    return graph is not None and all(
+        graph.dtype(value) == "float32" and graph.shape(value)
+        for node in products
+        if node.name == "mul"
+        for value in node.inputs
+    )
 
 
 def _fits(context: Context, graph: Graph, made: list[Node]) -> None:

@@ -17,6 +17,8 @@ Values = Dict[int, List[Any]]
 Step = Callable[[Values], None]
 #: How far the two shares of an average may be from 1 together: they are rounded floats.
 _ROUNDING = 1e-6
+#: Operators that have another name for lists.
+_NAMES = {"linalg_vector_norm": "norm"}
 
 
 def lists(question: Question, device: str) -> Pair:
@@ -84,19 +86,42 @@ def _step(operator: Any) -> Tuple[bool, Step]:
     if arguments and isinstance(arguments[-1], dict):
         options = {key: value for key, value in arguments[-1].items() if value is not None}
         arguments = arguments[:-1]
-    listed = getattr(torch, "_foreach_" + base, None)
+    listed: Any = _clamped if base == "clamp_" else getattr(torch, "_foreach_" + _NAMES.get(base, base), None)
     numbers = [value_of(one) for one in arguments]
     others = [*(one for one, number in zip(arguments, numbers) if number is None), *options.values()]
-    plain = all(isinstance(one, (int, float)) or value_of(one) is not None for one in others)
+    plain = all(one is None or isinstance(one, (int, float)) or value_of(one) is not None for one in others)
     if listed is None or not plain or len(outputs) != 1:
         return False, _one_by_one(operator)
 
     def on_lists(values: Values) -> None:
-        given = [one if number is None else values[number] for number, one in zip(numbers, arguments)]
+        given: List[Any] = [
+            one if number is None else values[number] for number, one in zip(numbers, arguments)
+        ]
+        if base.startswith("mul"):
+            given = _factors(given)
         found = listed(*given, **options)
         values[outputs[0]] = given[0] if base.endswith("_") else found
 
     return True, on_lists
+
+
+def _factors(given: List[Any]) -> List[Any]:
+    """What is multiplied, the lists first. What all have in common is one tensor, as in the edit."""
+    some = next(one[0] for one in given if isinstance(one, list))
+    own_type = some.device.type == "cpu" and some.dtype == torch.float32
+    factors = []
+    for one in given:
+        if isinstance(one, list) and not one[0].dim() and one[0] is one[-1]:
+            factors.append(one[0])
+        else:
+            factors.append(torch.tensor(one) if own_type and isinstance(one, (int, float)) else one)
+    return sorted(factors, key=lambda one: not isinstance(one, list))
+
+
+def _clamped(tensors: Any, low: Any = None, high: Any = None) -> None:
+    for bound, clamp in ((low, torch._foreach_clamp_min_), (high, torch._foreach_clamp_max_)):
+        if bound is not None:
+            clamp(tensors, bound)
 
 
 def _one_by_one(operator: Any) -> Step:
