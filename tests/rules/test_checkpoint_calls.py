@@ -29,13 +29,14 @@ for x in batches:
 """
 
 
-def places(call: str, called: bool = True) -> list[int]:
-    example = read_example(SCRIPT.format(call=call))
+def places(call: str, called: bool = True, before: str = "") -> list[int]:
+    example = read_example(SCRIPT.format(call=call).replace("class Stage", f"{before}class Stage"))
+    at = 8 + before.count("\n")
     function = (FILE, "Stage.forward")
     lines = tuple(
         replace(cost, function="Stage.forward")
         if cost.recompute_ms
-        else replace(cost, called=(function,) if called and cost.line == 8 else ())
+        else replace(cost, called=(function,) if called and cost.line == at else ())
         for cost in example.profile.lines
     )
     found = NeedlessCheckpointing().find(Context(replace(example.profile, lines=lines), texts(example)))
@@ -45,6 +46,26 @@ def places(call: str, called: bool = True) -> list[int]:
 @pytest.mark.parametrize("name", ["checkpoint(", "checkpoint_sequential(stages, 4, "])
 def test_the_line_that_calls_what_is_computed_again(name: str) -> None:
     assert places(f"saving.{name}x)") == [8]
+
+
+OWN = """\
+class {name}(torch.autograd.Function):
+    @staticmethod
+    def backward(context, *given):
+        with torch.{mode}():
+            made = context.stage(context.x)
+        return torch.autograd.grad(made, context.x, *given)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "line"),
+    [("Frugal", "enable_grad", 15), ("Thrifty", "enable_grad", 12), ("Frugal", "no_grad", 12)],
+)
+def test_a_function_of_its_own_that_records_a_graph_in_its_backward(name: str, mode: str, line: int) -> None:
+    own = OWN.format(name=name, mode=mode)
+    assert places("Frugal.apply(stage, x)", before=own) == [line]
 
 
 def test_another_call_of_the_same_function_is_not_meant() -> None:

@@ -11,12 +11,14 @@ thread).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from warpline.attribution.around import Around, around
 from warpline.attribution.compiled import Calls, compiled_calls
 from warpline.attribution.differentiated import differentiated
+from warpline.attribution.rerun import rerun
 from warpline.attribution.table import LineTable
 from warpline.model.report import Phase
 from warpline.trace import nest
@@ -71,7 +73,7 @@ def place(trace: Trace, table: LineTable) -> Placed:
     inside = np.zeros(len(host), bool)
     under = node >= 0
     inside[under] = python_inside(trace, record[under], record[node[under]])
-    phase = _phases(trace, node)
+    phase = _phases(trace, node, inside)
     further, caller = differentiated(trace, node, ~inside & (phase != RECOMPUTE))
     phase[further] = FORWARD
     record[further] = caller[further]
@@ -148,6 +150,10 @@ def node_numbers(trace: Trace, nodes: Ints) -> tuple[Ints, Ints]:
     return number[nodes], forward[nodes]
 
 
+def _makers(trace: Trace, nodes: Ints) -> Ints:
+    return _forward_ops(trace, nodes, *node_numbers(trace, nodes))
+
+
 def _forward_ops(trace: Trace, nodes: Ints, number: Ints, forward: Ints) -> Ints:
     """The op that made each node: of the forward thread's ops with the largest number up to the node's the
     last one to begin. An op has the number of the first node that it makes; one in place on a view makes
@@ -193,7 +199,7 @@ def _ends(origin: Ints) -> Ints:
         last = further
 
 
-def _phases(trace: Trace, node: Ints) -> Ints:
+def _phases(trace: Trace, node: Ints, inside: Bools) -> Ints:
     host, marks = trace.host, trace.marks
     phase = np.where(node >= 0, BACKWARD, FORWARD)
     ours = trace.names.mask(RECOMPUTE_MARK)[marks.name]
@@ -207,4 +213,5 @@ def _phases(trace: Trace, node: Ints) -> Ints:
         checkpoint = trace.names.containing(CHECKPOINT_NODE)[host.name]
         below = (node >= 0) & ~checkpoint & checkpoint[node]
         phase[below] = RECOMPUTE
+        phase[rerun(trace, node, inside, partial(_makers, trace))] = RECOMPUTE
     return phase

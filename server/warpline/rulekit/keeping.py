@@ -243,6 +243,7 @@ def _bounded(
     statement that makes it longer. ``epochs``: other than by beginning again, which not each step does."""
     first = next((one for one in here.nodes(cst.Name, within=growing) if one.value == keeper), None)
     attribute = first is not None and not here.is_value(first)
+    scope = None if first is None or attribute else _scope(here, first)
     values = []
     for source in context.sources():
         if any(keeper in _names(source, gone) for gone in source.nodes(cst.Del)):
@@ -258,6 +259,7 @@ def _bounded(
             for target, value in assignments(source)
             if _last(target) == keeper and not (attribute and _is_local(source, target))
             if source.enclosing(target, cst.Assign) is not growing
+            if scope is None or _scope_around(source, target) is scope
         ]
         if any(isinstance(target, cst.Subscript) for target, _ in given):
             return True
@@ -269,7 +271,25 @@ def _bounded(
     if len(values) != 1:
         return True
     source, value = values[0]
-    return "maxlen" in source.code(value) or _made_often(context, source, value)
+    again = _each_step(context, source, value) or _made_often(context, source, value)
+    return "maxlen" in source.code(value) or again
+
+
+def _scope(source: Source, name: cst.Name) -> cst.CSTNode | None:
+    """The function, or the file, that has a plain ``name``: what others call so is something else. None where
+    the text does not tell: a parameter, or a name that another function may bind."""
+    declared: list[cst.Global | cst.Nonlocal] = [*source.nodes(cst.Global), *source.nodes(cst.Nonlocal)]
+    if any(item.name.value == name.value for one in declared for item in one.names):
+        return None
+    around = _scope_around(source, name)
+    bound = {_scope_around(source, one) for one in source.bindings(name.value)}
+    given = isinstance(around, cst.FunctionDef) and name.value in parameters(around)
+    found = around if around in bound else source.module
+    return found if found in bound and not given else None
+
+
+def _scope_around(source: Source, node: cst.CSTNode) -> cst.CSTNode:
+    return source.enclosing(node, cst.FunctionDef) or source.module
 
 
 def _each_step(context: Context, source: Source, node: cst.CSTNode) -> bool:

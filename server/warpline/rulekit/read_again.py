@@ -7,22 +7,40 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from warpline.model.change import Together
 from warpline.model.profile import LineCost
+from warpline.model.report import Evidence
 from warpline.rulekit.context import Context
+from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.growing import LEAST_LENGTHS, longer_each_step
 from warpline.rulekit.keeping import joined_for_good, kept_for_good
-from warpline.syntax.source import Source
+from warpline.rulekit.memory import never_reused
+from warpline.rulekit.message import count
+from warpline.rulekit.saving import leaving
+from warpline.syntax.source import Source, alone, called_name, receiver
 
+#: Percent of the step that work on all that is kept takes already where it is a warning.
+_MUCH = 10.0
+_A_SUM = "keep what is computed of it (a sum and a count), or only the last few"
+_AT_THE_END = "compute it where the epoch ends, or keep what is computed of it (sums and counts, a histogram)"
 #: They make one tensor of a list of tensors.
 _JOINS = ("aten::cat", "aten::stack")
+#: Functions that read all of a list, modules with such, and what takes no time beside them.
+_OF_ALL = frozenset({"sum", "min", "max", "sorted", "list", "tuple", "set"})
+_QUICK = frozenset({"len", "float", "int", "round", "item"})
+_OF_ARRAYS = frozenset({"numpy", "scipy", "sklearn", "pandas", "statistics"})
+_COMPREHENSIONS = (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)
+#: The file, the function of a plain name, and the last name.
+_List = tuple[str, "cst.CSTNode | None", str]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """``place``: of what each step adds. ``keeper``: the last name of what it is added to. ``reading``: the
-    lines that read all of it. ``length``: of the longest tensor there, 0 where that is not known, and then
-    ``tensors`` is their number. ``epochs``: it is emptied now and then."""
+class _Reading:
+    """``place``: of what each step adds, or of the line where Python reads all of it. ``keeper``: the last
+    name of what it is added to. ``reading``: the lines that read all of it. ``length``: of the longest tensor
+    there, 0 where that is not known, and then ``tensors`` is their number, 0 where Python or NumPy reads it.
+    ``epochs``: it is emptied now and then."""
 
     place: tuple[str, int]
     keeper: str
@@ -32,28 +50,69 @@ class Reading:
     epochs: bool
 
 
-def read_again(context: Context) -> Iterator[Reading]:
+def work_on_all(context: Context) -> Iterator[Draft]:
+    """Findings on lists and tensors that grow in each step, and that each step reads as a whole."""
+    for one in _read_again(context):
+        spent = sum(cost.step_ms for cost in one.reading)
+        if not context.matters(spent):
+            continue
+        hottest = max(one.reading, key=lambda cost: cost.step_ms)
+        held, told = never_reused(context)
+        yield context.draft(
+            one.place,
+            f"Each step adds to `{one.keeper}`, and computes something of all that is in it"
+            + (": a tensor of size {size} in the captured steps" if one.length else "")
+            + (": {size} tensors" if one.tensors and not one.length else "")
+            + ". That takes {spent} ({share}), and longer in each step"
+            + (", until it is emptied." if one.epochs else ".")
+            + held,
+            {
+                **_sizes(one),
+                **context.spent("work on all that is kept", spent),
+                **told,
+            },
+            cause=hottest.place,
+            cost_ms=None,  # now: later steps spend more
+            severity="warning" if context.share(spent) >= _MUCH else "information",
+            # Less is left to compute for the newest part only.
+            change=Together(tuple(leaving(context, cost.place, 0.0) for cost in one.reading)),
+            fixes=[_AT_THE_END if one.epochs else _A_SUM],
+        )
+
+
+def _sizes(one: _Reading) -> dict[str, Evidence]:
+    if one.length:
+        return {"size": count("size in the last captured step", one.length)}
+    return {"size": count("tensors in the recorded step", one.tensors)} if one.tensors else {}
+
+
+def _read_again(context: Context) -> Iterator[_Reading]:
     """What nothing is taken out of; and in training what is only emptied as a whole, as a list of an epoch's
     scores is, where nothing that is computed of it has a gradient."""
     steps = context.profile.steps.captured
     longer = {cost: size for cost in context.profile.lines if (size := longer_each_step(cost, steps))}
-    summed = _summed_again(context)
-    if not longer and not summed:
+    summed, host = _summed_again(context), _on_the_host(context)
+    if not longer and not summed and not host:
         return
     kept = [(*one, False) for one in (*kept_for_good(context), *joined_for_good(context, longer))]
     if any(cost.backward_ms for cost in context.profile.lines):  # a text that is generated ends
         kept += [(*one, True) for one in kept_for_good(context, epochs=True)]
     told: set[tuple[str, int]] = set()
     for source, value, keeper, epochs in kept:
-        reading = [cost for cost in (*longer, *summed) if _is_read(context, cost, keeper)]
-        reading = [cost for cost in reading if cost.place not in told]
+        own = [cost for cost in (*longer, *summed) if _is_read(context, cost, keeper)]
+        function = source.enclosing(value, cst.FunctionDef)
+        names = {(source.path, scope, keeper) for scope in (function, None)}
+        plain = [cost for cost, lists in host.items() if lists & names]
+        reading = [cost for cost in (*own, *plain) if cost.place not in told]
         if not reading or (epochs and any(cost.nodes or cost.backward_ms for cost in reading)):
             continue
         told.update(cost.place for cost in reading)
         # The sizes of what is joined are not recorded.
         joining = [cost for cost in context.profile.lines if _joins(context, cost, keeper)]
-        yield Reading(
-            source.place(value),
+        # A list that Python goes through is often wanted at the end, and right where it is added to.
+        hottest = max(reading, key=lambda cost: cost.step_ms)
+        yield _Reading(
+            hottest.place if hottest in plain else source.place(value),
             keeper,
             list(dict.fromkeys((*reading, *joining))),
             max((longer[cost] for cost in reading if cost in longer), default=0),
@@ -75,6 +134,43 @@ def _summed_again(context: Context) -> dict[LineCost, int]:
         if {node.index in again for node in nodes} == {True, False} and len(pieces) >= LEAST_LENGTHS:
             found[cost] = len(pieces)
     return found
+
+
+def _on_the_host(context: Context) -> dict[LineCost, set[_List]]:
+    """Lines without operators that run in each step and only compute something of all that lists hold, as
+    ``[score(one) for one in kept]`` and ``np.mean(kept)`` do, with these lists."""
+    found: dict[LineCost, set[_List]] = {}
+    for cost, source, statement in context.each_step:
+        small = alone(statement)
+        if cost.ops or not isinstance(small, (cst.Assign, cst.AugAssign, cst.Return)):
+            continue
+        read = [one for loop in source.nodes(cst.CompFor, within=small) for one in _gone_through(loop)]
+        calls = source.nodes(cst.Call, within=small)
+        around = [call for call in calls if source.enclosing(call, *_COMPREHENSIONS) is None]
+        read += [arg.value for call in around if _reads_all(source, call) for arg in call.args]
+        if all(_reads_all(source, call) or called_name(call) in _QUICK for call in around):
+            found[cost] = {_list(source, one) for one in read if isinstance(one, (cst.Name, cst.Attribute))}
+    return found
+
+
+def _list(source: Source, node: cst.Name | cst.Attribute) -> _List:
+    """An attribute of that name is the same list in the whole file, a plain name in its function."""
+    if isinstance(node, cst.Attribute):
+        return source.path, None, node.attr.value
+    return source.path, source.enclosing(node, cst.FunctionDef), node.value
+
+
+def _gone_through(loop: cst.CompFor) -> list[cst.BaseExpression]:
+    over = loop.iter
+    named = isinstance(over, cst.Call) and called_name(over) in ("zip", "enumerate")
+    return [arg.value for arg in over.args] if isinstance(over, cst.Call) and named else [over]
+
+
+def _reads_all(source: Source, call: cst.Call) -> bool:
+    """Also ``np.stack(kept).mean()``."""
+    name, held = source.name(call.func), receiver(call)
+    inner = isinstance(held, cst.Call) and _reads_all(source, held)
+    return inner or name in _OF_ALL or name.partition(".")[0] in _OF_ARRAYS
 
 
 def _is_read(context: Context, line: LineCost, keeper: str) -> bool:

@@ -9,8 +9,9 @@ with a gain of the input's type, since torch falls back to separate kernels wher
 and their names in the state dict stay the same.
 
 If the operators of a step were recorded, a norm (GroupNorm, InstanceNorm and BatchNorm, too) is recognized
-by what it computes, however it is written. If it cannot be edited, the finding says why. In a
-`torch.autograd.Function` it is found with the backward pass, where the function is applied.
+by what it computes, however it is written, also where a number multiplies it on the way (`scale` in the
+advice). If it cannot be edited, the finding says why. In a `torch.autograd.Function` it is found with the
+backward pass, where the function is applied.
 
 ## Why is this slow
 

@@ -7,7 +7,8 @@ that allocates most of it), and computes how many steps are left. On a CPU it fi
 nothing reads more of it than the newest entries, parts of tensors, which keep all of them, and caches without
 a largest size. Also, on any device, finds a list or a tensor that gets longer in each step and is never
 emptied, if each step computes something of all of it. In training, the list may be emptied now and then, as
-that of an epoch's scores is, if what is computed of it has no gradient.
+that of an epoch's scores is, if what is computed of it has no gradient. Where Python or NumPy goes through
+the list, the finding is at that line.
 
 ## Why is this slow
 
@@ -260,6 +261,27 @@ for images in loader:
 print(torch.stack(list(recent)[-20:]).mean())
 ```
 
+## Example
+
+What Python computes of all that a list holds:
+
+```python
+#> device kind=cpu; steps step_ms=10
+import numpy as np
+
+hits = []
+for images, labels in loader:
+    scores = model(images)  #> cost step_ms=9 device_ms=9 calls=1; op aten::mm device_ms=9
+    hits.append(scores.argmax(1).numpy() == labels.numpy())  #> cost step_ms=0.1 calls=1
+    accuracy = float(np.mean(np.concatenate(hits)))  #> found; cost step_ms=0.8 calls=1
+    bar.set_description(f"{accuracy:.3f}")  #> cost step_ms=0.1 calls=1
+save(hits)
+```
+
+## Use instead
+
+Add up the hits and their number, and compute the accuracy of these.
+
 ## Near misses
 
 A list of what one pass over the data gives, where memory has room for several:
@@ -327,6 +349,20 @@ for images in loader:
     shown = drift.add(scores)  #> cost step_ms=0.1 calls=1
 ```
 
+A step reads the newest entries of the list, or their number:
+
+```python
+#> device kind=cpu; steps step_ms=10
+import numpy as np
+
+hits = []
+for images, labels in loader:
+    scores = model(images)  #> cost step_ms=9 device_ms=9 calls=1; op aten::mm device_ms=9
+    hits.append(float((scores.argmax(1) == labels).mean()))  #> cost step_ms=0.1 calls=1
+    accuracy = np.mean(hits[-50:])  #> cost step_ms=0.4 calls=1
+    progress = len(hits) / np.float64(len(loader))  #> cost step_ms=0.4 calls=1
+```
+
 Memory that does not grow:
 
 ```python
@@ -354,31 +390,24 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Together
 from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost
 from warpline.model.report import Evidence, Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, Source, count, size
 from warpline.rulekit.keeping import detached, endless_caches, keepers, kept_for_nothing, parts_kept
-from warpline.rulekit.memory import free_bytes, growth_bytes, never_reused
+from warpline.rulekit.memory import free_bytes, growth_bytes
 from warpline.rulekit.newest import newest_read
-from warpline.rulekit.read_again import read_again
-from warpline.rulekit.saving import leaving
+from warpline.rulekit.read_again import work_on_all
 from warpline.syntax.source import is_method
 from warpline.wire.sites import longest_epoch
 
 #: Passes over the data whose results fit into the free memory, where a list of one pass's is no problem.
 #: Chosen, not fitted: others may run before the list is freed.
 ROOMY = 4
-#: Percent of the step that work on all that is kept takes already where it is a warning.
-_MUCH = 10.0
-
 _FULL = " At this rate, memory is full after {left} more steps."
 
 #: Operators that reduce to one number in the tensor that they computed: the storage stays as large.
 _WHOLE = ("aten::mse_loss", "aten::smooth_l1_loss", "aten::binary_cross_entropy", "aten::soft_margin_loss")
-_A_SUM = "keep what is computed of it (a sum and a count), or only the last few"
-_AT_THE_END = "compute it where the epoch ends, or keep what is computed of it (sums and counts, a histogram)"
 
 
 class MemoryGrowth(Rule):
@@ -386,7 +415,7 @@ class MemoryGrowth(Rule):
     covers = ("constant-rebuilt",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        yield from _read_again(context)
+        yield from work_on_all(context)
         growth = growth_bytes(context)
         kept = [cost for cost in context.profile.lines if cost.kept_bytes > 0]
         if growth is None or not kept:
@@ -492,37 +521,6 @@ def _clone(source: Source, value: cst.BaseExpression) -> Fix:
     copy = "copy" if is_method(value, "numpy") else "clone"
     edits = Edits(source).replace(value, f"{source.code(value)}.{copy}()")
     return edits.fix("Keep the numbers without the storage", "safe")
-
-
-def _read_again(context: Context) -> Iterator[Draft]:
-    """Lists and tensors that grow in each step, and that each step reads as a whole."""
-    for one in read_again(context):
-        spent = sum(cost.step_ms for cost in one.reading)
-        if not context.matters(spent):
-            continue
-        hottest = max(one.reading, key=lambda cost: cost.step_ms)
-        held, told = never_reused(context)
-        yield context.draft(
-            one.place,
-            f"Each step adds to `{one.keeper}`, and computes something of all that is in it: "
-            + ("a tensor of size {size} in the captured steps" if one.length else "{size} tensors")
-            + ". That takes {spent} ({share}), and longer in each step"
-            + (", until it is emptied." if one.epochs else ".")
-            + held,
-            {
-                "size": count("size in the last captured step", one.length)
-                if one.length
-                else count("tensors in the recorded step", one.tensors),
-                **context.spent("work on all that is kept", spent),
-                **told,
-            },
-            cause=hottest.place,
-            cost_ms=None,  # now: later steps spend more
-            severity="warning" if context.share(spent) >= _MUCH else "information",
-            # Less is left to compute for the newest part only.
-            change=Together(tuple(leaving(context, cost.place, 0.0) for cost in one.reading)),
-            fixes=[_AT_THE_END if one.epochs else _A_SUM],
-        )
 
 
 def _for_nothing(context: Context, line: LineCost, growth: float) -> Iterator[Draft]:

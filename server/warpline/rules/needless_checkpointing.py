@@ -10,8 +10,9 @@ operators read: all their tensors, each counted every time an operator that does
 There, compiled code is not reported, because the sizes of its operators are not recorded, and neither are
 recurrent layers of cuDNN, MIOpen or oneDNN and maximum pooling, because they store more than they read.
 
-The finding is at the flag, option or field that switches it on, if it is known, also of a library's model
-(`model.set_grad_checkpointing(args.grad_checkpointing)` of timm).
+A `torch.autograd.Function` of the script's own whose `backward` runs the forward pass again is checkpointing,
+too. The finding is at the flag, option or field that switches it on, if it is known, also of a library's
+model (`model.set_grad_checkpointing(args.grad_checkpointing)` of timm).
 
 ## Why is this slow
 
@@ -251,6 +252,7 @@ from warpline.rulekit.flags import Switch, changed_by_hand, flags_of, switch_of,
 from warpline.rulekit.graph.graph import MOVED, SAME
 from warpline.rulekit.terms import atom
 from warpline.rulekit.terms.evaluate import module_members
+from warpline.syntax.source import called_name
 from warpline.wire.frameworks import switches_of_checkpointing
 
 #: Share of the free memory that the activations may take: the allocator needs some room besides.
@@ -401,7 +403,7 @@ def _called(context: Context) -> list[LineCost]:
         cost
         for cost in lines
         if (_runs_again(cost) or again & {function_of(one) for one in below(context, cost)})
-        and context.source(cost.file).calls(cost.line, "checkpoint", "checkpoint_sequential")
+        and context.source(cost.file).calls(cost.line, *_names(context))
     ]
     return found or _entered_again(context)
 
@@ -428,13 +430,24 @@ def _uses(context: Context, called: list[LineCost]) -> list[Use]:
     """The calls of ``checkpoint`` on the lines ``called``, or of the function that the script has copied from
     torch. Where they call it by another name, what hands it on in the script, ``partial(checkpoint, block)``
     or ``checkpoint if lean else plain``, and calls of what torch has to wrap a module."""
-    names = ("checkpoint", "checkpoint_sequential", _COPIED)
-    calls = [[(source, call) for call in source.calls(cost.line, *names)]
+    calls = [[(source, call) for call in source.calls(cost.line, *_names(context))]
              for cost in called for source in [context.source(cost.file)]]  # fmt: skip
     if any(calls):
         return [one for found in calls for one in found] if all(calls) else []
     found = (use for source in context.sources() for use in _handed_on(source))
     return [use for use in found if context.reached.node(*use) is not False]
+
+
+def _names(context: Context) -> list[str]:
+    """Names of what runs a block again, also of own functions whose ``backward`` records a graph."""
+    own = [
+        f"{one.name.value}.apply"
+        for source in context.sources()
+        for one in source.nodes(cst.ClassDef)
+        if any(source.name(base.value) == "torch.autograd.Function" for base in one.bases)
+        and any(called_name(call) == "enable_grad" for call in source.nodes(cst.Call, within=one))
+    ]
+    return ["checkpoint", "checkpoint_sequential", _COPIED, *own]
 
 
 def _handed_on(source: Source) -> Iterator[Use]:

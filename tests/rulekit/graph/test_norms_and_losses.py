@@ -81,6 +81,17 @@ def batch_norm() -> Any:
     return (MAPS - mean) / (var + 1e-5).sqrt() * GAIN[:8, None, None]
 
 
+def batch_norm_up_to_a_threshold() -> Any:
+    var, mean = torch.var_mean(MAPS, (0, 2, 3), correction=0)
+    gain = GAIN[None, :8, None, None]
+    return gain * (0.3 * (MAPS - mean[:, None, None]) / torch.sqrt(var[:, None, None] + 1e-4)) + 0.5
+
+
+def layer_norm_that_is_scaled() -> Any:
+    rest = X - X.mean(-1, keepdim=True)
+    return 0.25 * (rest / (rest.square().mean(-1, keepdim=True) + 1e-5).sqrt())
+
+
 def instance_norm_of_flat_maps() -> Any:
     flat = MAPS.view(2, 8, -1)
     std, mean = (flat.var(2, unbiased=False) + 1e-5).sqrt(), flat.mean(2)
@@ -118,6 +129,8 @@ def norm_of_whole_samples_by_two_means() -> Any:
         (layer_norm_of_each_row, "F.layer_norm"),
         (layer_norm_by_std_mean, "F.layer_norm"),
         (batch_norm, "F.batch_norm(..., training=True)"),
+        (batch_norm_up_to_a_threshold, "scale * F.batch_norm(..., training=True)"),
+        (layer_norm_that_is_scaled, "F.layer_norm"),
         (instance_norm_of_flat_maps, "F.instance_norm"),
         (norm_of_equal_groups, "F.group_norm"),
         (layer_norm_by_einsum, "F.layer_norm"),
@@ -151,6 +164,10 @@ def test_means_over_unequal_dimensions_are_no_norm() -> None:
         return (X - mean) / (square - mean * mean + 1e-7).sqrt()
 
     assert calls(act) == []
+
+
+def test_a_number_of_times_a_length_is_no_norm() -> None:
+    assert calls(lambda: 0.3 * X / X.square().sum(-1, keepdim=True).sqrt()) == []
 
 
 def test_standardised_features_are_no_batch_norm() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from warpline.rulekit.graph.evaluate import Evaluation, cuts
 from warpline.rulekit.graph.graph import Graph, Node
@@ -34,14 +34,35 @@ def _at(graph: Graph, result: Node) -> Match | None:
         numbers = evaluation.of(result.outputs[0])
         if numbers is None or evaluation.dims is None or len(evaluation.nodes) <= most:
             continue
-        formed = form(numbers, _eps(evaluation), evaluation.entries)
+        formed, times = _formed(evaluation, numbers, result)
         kind = _kind(graph, value, evaluation, *formed) if formed is not None else None
         if formed is None or kind is None or not is_written_out(graph, evaluation.nodes):
             continue
         most = len(evaluation.nodes)
         nodes, last = _with_parameters(graph, tuple(evaluation.nodes), result)
-        best = Match(*kind, nodes, last, formed[1], tried_over(evaluation.dims, len(evaluation.reduced)))
+        words = tried_over(evaluation.dims, len(evaluation.reduced))
+        best = Match(kind[0], times + kind[1], nodes, last, formed[1], words)
     return best
+
+
+def _formed(evaluation: Evaluation, numbers: Numbers, result: Node) -> tuple[tuple[bool, str] | None, str]:
+    """What ``form`` says, and "scale * " where the formula multiplies by a number before its end. That only
+    for what is less its mean: other tensors are divided by their size for many reasons."""
+    eps = _eps(evaluation)
+    for factor in (1.0, *_factors(node for node in evaluation.nodes if node is not result)):
+        found = form(tuple(number / factor for number in numbers), eps, evaluation.entries)
+        if found is not None and (found[0] or factor == 1):
+            return found, "scale * " if factor != 1 else ""
+    return None, ""
+
+
+def _factors(nodes: Iterable[Node]) -> Iterator[float]:
+    """Numbers that the formula multiplies or divides by."""
+    for node in nodes:
+        given = node.arguments[-1] if node.name in ("mul", "div") and node.arguments else None
+        if isinstance(given, (int, float)) and math.isfinite(given) and given:
+            yield float(given)
+            yield 1 / given
 
 
 def tried_over(dims: Iterable[int], rank: int) -> tuple[str, ...]:
