@@ -177,6 +177,55 @@ def judge(essays, rows=4):  # here
 """
 OVERLAPPING = STEPPED.replace("first += rows", "first += rows // 2").replace("  # here", "")
 INNER = STEPPED.replace("first += rows", "for _ in lot:\n            first += rows").replace("  # here", "")
+#: The number of batches has a name, and the ends of the slices.
+TALLIED = """\
+class Fitter:
+    def fit(self, table, lot=6):  # here
+        lots = math.ceil(len(table) / lot)
+        for turn in range(lots):
+            some = order[turn * lot : (turn + 1) * lot]
+            out = model(table[some])  #> cost step_ms=9 calls=1
+"""
+ENDS = """\
+def walk(table, opt):
+    for turn in range(len(table) // opt.lot):
+        first = turn * opt.lot
+        last = min(first + opt.lot, len(table))
+        out = model(table[first:last])  #> cost step_ms=9 calls=1
+class Options:
+    lot = 4  # here
+"""
+#: A size that is made of the number of batches.
+SHARED = """\
+@dataclass
+class Options:
+    lots: int = 64  # here
+    lot: int = 0
+def main(opt, rows):
+    opt.lot = int(rows // opt.lots)
+    for first in range(0, rows, opt.lot):
+        last = first + opt.lot
+        out = model(table[order[first:last]])  #> cost step_ms=9 calls=1
+"""
+PER_PROCESS = SHARED.replace("int(rows // opt.lots)", "int(256 // opt.lots)").replace("  # here", "")
+STORED = """\
+class Store:
+    def lots(self, count, lot=None):
+        rows = len(self.table)
+        if lot is None:
+            lot = rows // count
+        for some in BatchSampler(SubsetRandomSampler(range(rows)), lot, drop_last=True):
+            yield self.table[some]
+for part in store.lots(32):  # here
+    out = model(part)  #> cost step_ms=9 calls=1
+"""
+ARRAYS = """\
+import numpy as np
+lots = 500  # here
+for some in np.array_split(order, lots):
+    out = model(table[some])  #> cost step_ms=9 calls=1
+"""
+IN_PARTS = (CHUNKS, SHARED, STORED, ARRAYS)
 BAR = RANGE.replace("in range", "in tqdm.trange").replace("SIZE):", "SIZE, desc='ids'):")
 FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", "")  # more rows if larger
 
@@ -190,6 +239,7 @@ FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", 
         *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
         *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES, YIELDED, MADE, RETURNED),
         *(TAKEN, VIEWED, FLAT),
+        *(TALLIED, ENDS, SHARED, PER_PROCESS, STORED, ARRAYS),
     ],
 )
 def test_where_their_size_is_written(code: str) -> None:
@@ -197,9 +247,16 @@ def test_where_their_size_is_written(code: str) -> None:
     here = [at for at, line in enumerate(code.split("\n"), 1) if "# here" in line and code is not PIECES]
     found = list(sliced(Context(example.profile, texts(example))))
     assert [one.size.place[1] for one in found] == here
-    assert [one.parts for one in found] == [True] * (code is CHUNKS) + [False] * (
-        len(here) - (code is CHUNKS)
-    )
+    assert [one.parts for one in found] == [code in IN_PARTS] * len(here)
+
+
+def test_a_generator_of_another_file() -> None:
+    user, made = MADE.replace("  # here", "").split("for part in")
+    example = read_example(f"from lots import parts\nfor part in{made}")
+    other = FILE.replace("train.py", "lots.py")
+    sources = {**example.profile.sources, other: user}
+    context = Context(replace(example.profile, sources=sources), sources.get)
+    assert [one.size.place for one in sliced(context)] == [(other, 2)]
 
 
 COMPREHENSION = """\

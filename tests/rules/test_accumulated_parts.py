@@ -374,7 +374,11 @@ def test_settings_of_an_object_that_a_call_gives_and_a_sampler_of_batches() -> N
     assert made is not None
     assert "self.rows = 32\n" in made
     assert "self.merged = 1\n" in made
-    assert edited(SETTINGS, "", before="settings.merged = 4") is None  # given twice
+    here = edited(SETTINGS, "", before="settings.merged = 4")  # in place of the first
+    assert here is not None
+    assert "settings.merged = 1\n" in here
+    twice = "settings.merged = 2\nsettings.merged = 4"
+    assert edited(SETTINGS, "", before=twice) is None
 
 
 ACCELERATED = """\

@@ -236,6 +236,68 @@ def test_what_waits_in_a_queue(take: str, rows: int, found: bool) -> None:
     assert found_at(QUEUED.format(take=take, rows=rows), 13.0) == [7] * found
 
 
+DRAWN = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import random
+import numpy as np
+import torch
+LOT = 6
+
+class Shelf:
+    def sample(self, lot):
+        return {draw}  #> cost step_ms=0.1 cpu_ms=0.1 calls={calls}
+
+for turn in range(1000):
+    x = torch.stack([shelf.rows[at] for at in shelf.sample(LOT)])  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+    out = model(x)
+    #^ cost step_ms=19 device_ms=7 idle_ms=12 calls=1 launches=300
+    #^ op aten::linear shapes=[[6,700],[900,700],[900]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("draw", "calls", "found"),
+    [
+        ("random.sample(range(len(self)), lot)", 1, True),
+        ("torch.randint(len(self), (lot,))", 1, True),
+        ("torch.randperm(len(self))[:lot]", 1, True),
+        ("np.random.choice(len(self), size=lot, replace=False)", 1, True),
+        ("self.rng.integers(0, len(self), (lot,))", 1, True),
+        ("torch.randint(len(self), (lot, 9))", 1, False),  # no places of samples
+        ("torch.randint(len(self), (lot + 1,))", 1, False),  # other rows than the layers have
+        ("random.sample(range(len(self)), lot)", 6, False),  # for each sample
+    ],
+)
+def test_what_is_drawn_at_random(draw: str, calls: int, found: bool) -> None:
+    assert found_at(DRAWN.format(draw=draw, calls=calls), 13.0) == [4] * found
+
+
+GATHERED = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import torch
+
+def lots(lines, lot):
+    some = []
+    for line in lines:  #> cost step_ms=0.1 cpu_ms=0.1 calls=7
+        some.append(line)
+        if len(some) {least} lot:
+            yield torch.stack(some)  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+            some = []
+
+for x in lots(lines, 6):
+    out = model(x)
+    #^ cost step_ms=19 device_ms=7 idle_ms=12 calls=1 launches=300
+    #^ op aten::linear shapes=[[{rows},700],[900,700]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("least", "rows", "found"), [("==", 6, True), (">=", 6, True), (">", 6, False), ("==", 5, False)]
+)
+def test_what_a_generator_gathers(least: str, rows: int, found: bool) -> None:
+    assert found_at(GATHERED.format(least=least, rows=rows), 13.0) == [11] * found
+
+
 CHOSEN = """\
 import os
 from dataclasses import dataclass

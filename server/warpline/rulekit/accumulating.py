@@ -19,6 +19,7 @@ from warpline.rulekit.batch_pieces import TURN, lengths_of, only_gone_over, piec
 from warpline.rulekit.calling import below, function_of
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
+from warpline.rulekit.drawn import drawn_size
 from warpline.rulekit.frameworks import construction_call
 from warpline.rulekit.loaders import loader_call, setting
 from warpline.rulekit.number_reads import (
@@ -412,11 +413,6 @@ def _drawn(source: Source, loop: cst.For) -> Iterator[list[cst.BaseExpression]]:
     functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value in called]
     for outer in (loop.body, *functions):
         for call in source.nodes(cst.Call, within=outer):
-            if not source.is_named(call.func, "torch.randint"):
-                continue
-            given = source.argument(call, "size") or next(
-                (arg for arg in call.args[1:3] if isinstance(arg.value, (cst.Tuple, cst.List))), None
-            )
-            shape = given.value if given is not None else None
-            if isinstance(shape, (cst.Tuple, cst.List)) and len(shape.elements) == 1:
-                yield [shape.elements[0].value]
+            size = drawn_size(source, call) if source.is_named(call.func, "torch.randint") else None
+            if size is not None:
+                yield [size]

@@ -16,7 +16,8 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.number_reads import READS, Reads, fitting, is_divisor, is_number
 from warpline.rulekit.origins import Origin, origin
 from warpline.rulekit.row_relations import adds_up, rows_of
-from warpline.rulekit.slicing import cut_sizes, is_first
+from warpline.rulekit.slice_ends import is_first
+from warpline.rulekit.slicing import cut_sizes
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Source, called_name, is_method, receiver
 

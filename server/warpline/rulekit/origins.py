@@ -6,6 +6,7 @@ finding says so. Only what can be followed without doubt is followed: one assign
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,8 @@ _SCOPES = (cst.FunctionDef, cst.ClassDef)
 #: Whether an expression is the value itself, and not another name of it.
 Ends = Callable[[Source, cst.BaseExpression], bool]
 _DEPTH = 6  # assignments followed before giving up
+#: Their functions are none of the script's.
+_LIBRARIES = sys.stdlib_module_names | {"torch", "numpy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ def origin(
         name = expression.attr.value
         values = _own_values(source, expression) if is_self(expression.value) else []
         found = origin(context, source, values[0], depth - 1, ends) if len(values) == 1 else None
+        if not is_self(expression.value):
+            found = _set_here(context, source, expression, depth, ends)
         found = found or _only(_options(context, name)) or _only(fields(context, name))
         return found or _given_once(context, name, depth, ends) or unknown
     return unknown
@@ -166,7 +171,9 @@ def _assigned(
         for scope in (*functions, source.module):
             values = [(source, value) for value in _values(source, scope, name.value)]
             if isinstance(scope, cst.FunctionDef):
-                values += _defaults(context, source, scope, name.value)
+                # `if size is None: size = …` gives a parameter what its default leaves open.
+                given = _defaults(context, source, scope, name.value)
+                values += [one for one in given if not values or one[0].code(one[1]) != "None"]
             if values:
                 yield from values
                 return
@@ -246,12 +253,13 @@ def passing(
     context: Context, source: Source, function: cst.FunctionDef, name: str
 ) -> list[tuple[Source, cst.Call, cst.Arg]]:
     """The calls that pass a parameter of ``function``, each with its file and the argument; calls of the
-    class where it is ``__init__``'s."""
+    class where it is ``__init__``'s. ``random.sample`` is no call of the script's own ``sample``."""
     order, called = parameters(function), called_as(source, function)
     position = order.index(name) if name in order else None
     return [
         (other, call, arg)
         for other, call in context.calls(called)
+        if other.imported_from(call.func).partition(".")[0] not in _LIBRARIES
         if (arg := other.argument(call, name, position)) is not None
     ]
 
@@ -380,6 +388,13 @@ def _own_values(source: Source, node: cst.Attribute) -> list[cst.BaseExpression]
     given = assignments(source, owner)
     own = ((one, value) for one, value in given if isinstance(one, cst.Attribute) and is_self(one.value))
     return [*_values(source, owner, name), *(value for one, value in own if one.attr.value == name)]
+
+
+def _set_here(context: Context, source: Source, node: cst.Attribute, depth: int, ends: Ends) -> Origin | None:
+    """The value that the same function gives ``args.name``, once, in place of its default."""
+    values = source.values(source.code(node), source.scope(node))
+    found = origin(context, source, values[0], depth - 1, ends) if len(values) == 1 else None
+    return found if found is not None and found.kind != "unknown" else None
 
 
 def _given_once(context: Context, name: str, depth: int, ends: Ends) -> Origin | None:

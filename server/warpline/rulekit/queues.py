@@ -22,20 +22,26 @@ _Around = cst.ListComp | cst.GeneratorExp | cst.For | cst.While
 def taken(context: Context) -> Iterator[Slices]:
     """Where the most that a step takes off a queue is written, if each recorded step took as many: its layers
     had so many rows. Only where a larger number takes what there is: of ``range(min(size, len(queue)))``, of
-    a loop that ends where the queue is empty, and of ``queue[:size]``, which the queue loses."""
-    rows = {
-        op.shapes[0][0]
-        for cost in context.profile.lines
-        for op in cost.ops
-        if op.name in _ON_ROWS and op.phase == "forward" and op.shapes and op.shapes[0]
-    }
+    a loop that ends where the queue is empty, and of ``queue[:size]``, which the queue loses. And where a
+    generator gathers so many."""
+    rows = rows_of(context)
     seen: set[tuple[str, int]] = set()
-    for source, most in (*_one_by_one(context), *_cut(context)):
+    for source, most in (*_one_by_one(context), *_cut(context), *_gathered(context)):
         found = origin(context, source, most)
         size = found.source.literal(found.node) if found.editable else None
         if type(size) is int and size in rows and found.place not in seen and not overridden(context, found):
             seen.add(found.place)
             yield Slices(found, source)
+
+
+def rows_of(context: Context) -> set[int]:
+    """The numbers of rows that the steps' layers had."""
+    return {
+        op.shapes[0][0]
+        for cost in context.profile.lines
+        for op in cost.ops
+        if op.name in _ON_ROWS and op.phase == "forward" and op.shapes and op.shapes[0]
+    }
 
 
 def _one_by_one(context: Context) -> Iterator[tuple[Source, cst.BaseExpression]]:
@@ -121,3 +127,16 @@ def _cut(context: Context) -> Iterator[tuple[Source, cst.BaseExpression]]:
             lost = f"{queue}[{size}:]" in rest or f"{queue}[:{size}]" in gone
             if lost and not isinstance(source.parent(part), cst.Del) and _ran(context, source, part):
                 yield source, cut.upper
+
+
+def _gathered(context: Context) -> Iterator[tuple[Source, cst.BaseExpression]]:
+    """``size`` of ``if len(batch) == size: yield batch``."""
+    for source in context.sources():
+        for branch in source.nodes(cst.If):
+            test, given = branch.test, source.nodes(cst.Yield, within=branch.body)
+            if not given or not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+                continue
+            target = test.comparisons[0]
+            full = isinstance(target.operator, (cst.Equal, cst.GreaterThanEqual))
+            if full and _is_length(source, test.left) and _ran(context, source, branch, *given):
+                yield source, target.comparator

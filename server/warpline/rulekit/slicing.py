@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, origin, overridden, parameters
+from warpline.rulekit.origins import Origin, is_literal, origin, overridden, parameters
+from warpline.rulekit.slice_ends import Loop, ends_after, first_slices, is_first, meant, multiples
 from warpline.syntax.source import SAME_TURNS, Source, called_name, is_method
 
 #: Lines of a loop that has one turn a step run as often; a partial step more or less at the window's ends.
@@ -19,8 +21,6 @@ _ONCE = 0.5
 
 #: Python writes a loop's header in its own way.
 _SPELLING = re.compile(r"[\s()'\"]")
-
-Loop = cst.For | cst.CompFor
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +45,61 @@ def sliced(context: Context) -> Iterator[Slices]:
     slices so), of ``while`` with ``at += size``, over
     ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
     ``tensor.chunk(parts)``, ``tensor.view(count, size, -1)``, torch's ``BatchSampler(rows, size, drop_last)``
-    or ``islice(rows, size)``, or over what a function returns or yields of these.
+    or ``islice(rows, size)``, or over what a function returns or yields of these. The size may be
+    ``count // parts``.
 
     Only of loops with one turn a step. Sizes that are no plain number, cannot be followed, or are the default
     of an option that the command line gives another value, are left out.
     """
     seen: set[tuple[str, int]] = set()
+    files = tuple(context.sources())
     for cost in context.profile.lines:
         source = context.source(cost.file)
         for loop in _loops(source, cost.line):
-            written = _written(source, loop) if _turns_once(context, source, loop, cost) else None
+            written = _written(files, source, loop) if _turns_once(context, source, loop, cost) else None
             if written is None:
                 continue
-            (first, *again), parts = written
-            found = origin(context, source, first)
+            first, *again = written.sizes
+            found, parts = _followed(context, written)
             if overridden(context, found) is not None:
                 continue
             size = found.source.literal(found.node) if found.editable else None
             if type(size) is int and size > 0 and found.place not in seen:
                 seen.add(found.place)
-                yield Slices(found, source, tuple(again) if found.node is first else (), parts)
+                yield Slices(found, written.source, tuple(again) if found.node is first else (), parts)
+
+
+class _Written(NamedTuple):
+    """Where a loop over ``over`` has the size of its batches, or with ``parts`` the number of them."""
+
+    source: Source
+    over: cst.CSTNode
+    sizes: list[cst.BaseExpression]
+    parts: bool
+
+
+def _followed(context: Context, written: _Written) -> tuple[Origin, bool]:
+    """Where that number is written, and whether it is the number of batches: also of those that a size
+    ``count // parts`` makes of the ``count`` rows that the loop goes over."""
+    found = origin(context, written.source, written.sizes[0], ends=_is_size)
+    made = _quotient(found.node)
+    if made is None or written.parts:
+        return found, written.parts
+    if found.source.code(made.left) not in written.source.code(written.over):
+        return replace(found, kind="unknown"), False
+    return origin(context, found.source, made.right), True
+
+
+def _is_size(source: Source, node: cst.BaseExpression) -> bool:
+    return is_literal(source, node) or _quotient(node) is not None
+
+
+def _quotient(node: cst.BaseExpression) -> cst.BinaryOperation | None:
+    """``count // parts``, also in ``int(…)``."""
+    if isinstance(node, cst.Call) and called_name(node) == "int" and len(node.args) == 1:
+        node = node.args[0].value
+    divided = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.FloorDivide)
+    return node if divided and isinstance(node, cst.BinaryOperation) else None
 
 
 def _loops(source: Source, line: int) -> list[Loop | cst.While]:
@@ -90,39 +125,50 @@ def _turns_once(context: Context, source: Source, loop: Loop | cst.While, cost: 
     return not isinstance(loop, cst.CompFor) and abs(cost.calls - 1) <= _ONCE
 
 
-def _written(source: Source, loop: Loop | cst.While) -> tuple[list[cst.BaseExpression], bool] | None:
-    """Where the loop has the size of its batches, and whether it is the number of them."""
+def _written(files: Sequence[Source], source: Source, loop: Loop | cst.While) -> _Written | None:
     if isinstance(loop, cst.While):
         sizes = _of_steps(source, loop)
-        return (sizes, False) if sizes else None
-    found = (_size(source, inner, over) for inner, over in _turns(source, loop, loop.iter))
-    return next((one for one in found if one is not None), None)
+        return _Written(source, loop, sizes, False) if sizes else None
+    for where, inner, over in _turns(files, source, loop, loop.iter):
+        found = _size(where, inner, over)
+        if found is not None:
+            return _Written(where, over, *found)
+    return None
 
 
 def _turns(
-    source: Source, loop: Loop, over: cst.BaseExpression, depth: int = 2
-) -> Iterator[tuple[Loop, cst.BaseExpression | cst.While]]:
-    """What gives ``loop`` its turns: what it iterates over, and what functions of this file that are called
-    there return or yield; each with the loop that has these turns, which may be a generator's own."""
+    files: Sequence[Source], source: Source, loop: Loop, over: cst.BaseExpression, depth: int = 2
+) -> Iterator[tuple[Source, Loop, cst.BaseExpression | cst.While]]:
+    """What gives ``loop`` its turns: what it iterates over, and what functions of this file (else of the
+    other ``files``) that are called there return or yield; each with the loop that has these turns, which may
+    be a generator's own."""
     if isinstance(over, cst.Name):
         over = _value(source, loop, over.value) or over
-    yield loop, over
+    yield source, loop, over
     calls = source.nodes(cst.Call, within=over) if depth else []
-    called = {called_name(call) for call in calls}
-    for function in source.nodes(cst.FunctionDef):
-        if function.name.value not in called:
-            continue
-        yielded = (node.value for node in source.nodes(cst.Yield, within=function))
-        results = [node.value for node in source.nodes(cst.Return, within=function)]
-        for value in (*results, *(one.item for one in yielded if isinstance(one, cst.From))):
-            if value is not None:
-                yield from _turns(source, loop, value, depth - 1)
-        yielding = (source.loops(one)[:1] for one in source.nodes(cst.Yield, within=function))
-        for inner in dict.fromkeys(one for found in yielding for one in found):
-            if isinstance(inner, cst.While):
-                yield loop, inner
-            else:
-                yield from _turns(source, inner, inner.iter, depth - 1)
+    for name in dict.fromkeys(called_name(call) for call in calls):
+        others = (where for where in files if where is not source)
+        where = (
+            source if source.functions(name) else next((one for one in others if one.functions(name)), source)
+        )
+        for function in where.functions(name):
+            yield from _of_function(files, where, loop, function, depth - 1)
+
+
+def _of_function(
+    files: Sequence[Source], source: Source, loop: Loop, function: cst.FunctionDef, depth: int
+) -> Iterator[tuple[Source, Loop, cst.BaseExpression | cst.While]]:
+    yielded = (node.value for node in source.nodes(cst.Yield, within=function))
+    results = [node.value for node in source.nodes(cst.Return, within=function)]
+    for value in (*results, *(one.item for one in yielded if isinstance(one, cst.From))):
+        if value is not None:
+            yield from _turns(files, source, loop, value, depth)
+    yielding = (source.loops(one)[:1] for one in source.nodes(cst.Yield, within=function))
+    for inner in dict.fromkeys(one for found in yielding for one in found):
+        if isinstance(inner, cst.While):
+            yield source, loop, inner
+        else:
+            yield from _turns(files, source, inner, inner.iter, depth)
 
 
 def _value(source: Source, loop: Loop, name: str) -> cst.BaseExpression | None:
@@ -137,7 +183,7 @@ def _value(source: Source, loop: Loop, name: str) -> cst.BaseExpression | None:
 
 def taken_sizes(source: Source, loop: cst.For, over: cst.BaseExpression) -> list[cst.BaseExpression]:
     """Where an iterator that ``loop`` takes batches from, one in each turn, has their size; [] for none."""
-    found = (_size(source, inner, each) for inner, each in _turns(source, loop, over))
+    found = (_size(source, inner, each) for _, inner, each in _turns((source,), source, loop, over))
     sizes, parts = next((one for one in found if one is not None), ([], False))
     return [] if parts else sizes
 
@@ -196,27 +242,27 @@ def _size(
     return None
 
 
-_CUTS = ("split", "chunk")
+_CUTS = ("split", "chunk", "array_split")
 #: They number the rows; the second is tqdm's, the third NumPy's and torch's.
 _RANGES = ("range", "trange", "arange")
 #: They take so many from an iterator each time.
 _TAKE = ("islice", "batched", "chunked")
 #: Their arguments, of tensors' methods and of torch's functions.
-_SIZES = ("split_size", "split_size_or_sections", "chunks")
+_SIZES = ("split_size", "split_size_or_sections", "chunks", "indices_or_sections")
 
 
 def _of_cuts(source: Source, cuts: list[cst.Call]) -> tuple[list[cst.BaseExpression], bool] | None:
     """The sizes in ``x.split(size)`` and ``torch.chunk(x, parts)``: equal ones, of the first dimension."""
     sizes = []
     for call in cuts:
-        behind = source.name(call.func) in ("torch.split", "torch.chunk")  # the tensor
+        behind = source.name(call.func) in ("torch.split", "torch.chunk", "numpy.array_split")  # the tensor
         given = (source.argument(call, name, int(behind)) for name in _SIZES)
         size = next((one for one in given if one is not None), None)
         dim = source.argument(call, "dim", 1 + behind)
         if size is None or (dim is not None and source.literal(dim.value) != 0):
             return None
         sizes.append(size.value)
-    chunked = {source.is_named(call.func, "chunk") for call in cuts}
+    chunked = {source.is_named(call.func, "chunk", "array_split") for call in cuts}
     if len({source.code(size) for size in sizes}) > 1 or len(chunked) > 1:
         return None
     return sizes, chunked.pop()
@@ -252,16 +298,20 @@ def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpres
     """The size in a ``range`` and in the slices of the first dimension that it numbers; [] if there is none,
     or the same number stands in the loop with another meaning."""
     body = source.parent(loop) if isinstance(loop, cst.CompFor) else loop
-    slices = _first_slices(source, body)
+    slices = first_slices(source, body)
     given = [arg.value for arg in call.args if arg.keyword is None]
     if len(given) == 3:
         step = given[2]
-        stops = [part.upper for part in slices] + _passed_on(source, loop, body)
-        ends = [end for stop in stops if (end := _ends_after(source, stop, step)) is not None]
+        stops = [meant(source, part.upper, body) for part in slices] + _passed_on(source, loop, body)
+        ends = [end for stop in stops if (end := ends_after(source, stop, step)) is not None]
         found = [step, *ends] if ends else []
     else:
         sizes = multiples(source, loop)
-        named = {source.code(one) for arg in call.args for one in source.nodes(cst.Name, within=arg)}
+        # The number of batches may have a name, as in `count = len(rows) // size`.
+        values = [_value(source, loop, one.value) for one in given if isinstance(one, cst.Name)]
+        counts = [one for one in (*given, *values) if one is not None]
+        known = (source.nodes(cst.Name, cst.Attribute, within=one) for one in counts)
+        named = {source.code(one) for some in known for one in some}
         found = sizes if all(source.code(size) in named for size in sizes) else []
     return _all_of_it(source, body, found)
 
@@ -271,9 +321,10 @@ def _of_steps(source: Source, loop: cst.While) -> list[cst.BaseExpression]:
     for step in source.nodes(cst.AugAssign, within=loop.body):
         if isinstance(step.operator, cst.AddAssign) and source.loops(step)[0] is loop:
             at = source.code(step.target)
-            slices = _first_slices(source, loop.body)
-            stops = [one.upper for one in slices if one.lower is not None and source.code(one.lower) == at]
-            ends = [end for stop in stops if (end := _ends_after(source, stop, step.value)) is not None]
+            slices = first_slices(source, loop.body)
+            begun = (one for one in slices if one.lower is not None and source.code(one.lower) == at)
+            stops = [meant(source, one.upper, loop.body) for one in begun]
+            ends = [end for stop in stops if (end := ends_after(source, stop, step.value)) is not None]
             if ends:
                 return _all_of_it(source, loop, [step.value, *ends])
     return []
@@ -287,24 +338,6 @@ def _all_of_it(
         same = [one for one in source.nodes(cst.Integer, within=body) if one.value == sizes[0].value]
         return sizes if len(same) == len(sizes) else []
     return sizes
-
-
-def multiples(source: Source, loop: Loop) -> list[cst.BaseExpression]:
-    """The size in slices of the first dimension that a loop numbers, ``[i * size : (i + 1) * size]``."""
-    body = source.parent(loop) if isinstance(loop, cst.CompFor) else loop
-    sizes = (_multiple(source, part, loop) for part in _first_slices(source, body))
-    return [size for size in sizes if size is not None]
-
-
-def _first_slices(source: Source, body: cst.CSTNode | None) -> list[cst.Slice]:
-    return [part for part in source.nodes(cst.Slice, within=body) if is_first(source, part)]
-
-
-def is_first(source: Source, part: cst.Slice) -> bool:
-    """Whether it is of the first dimension: ``[:, at : at + size]`` takes a piece of each sample."""
-    element = source.parent(part)
-    outer = source.parent(element) if element is not None else None
-    return isinstance(outer, cst.Subscript) and outer.slice[0] is element
 
 
 def _passed_on(source: Source, loop: Loop, body: cst.CSTNode | None) -> list[cst.BaseExpression]:
@@ -330,36 +363,3 @@ def _cuts(source: Source, function: cst.FunctionDef, position: int) -> bool:
         and is_first(source, part)
         for part in source.nodes(cst.Slice, within=function)
     )
-
-
-def _ends_after(
-    source: Source, end: cst.BaseExpression | None, step: cst.BaseExpression
-) -> cst.BaseExpression | None:
-    """The ``size`` of ``at + size``, or of ``min(at + size, count)``, where it is ``step``."""
-    if isinstance(end, cst.Call) and source.name(end.func) == "min":
-        found = (_ends_after(source, arg.value, step) for arg in end.args)
-        return next((one for one in found if one is not None), None)
-    if not isinstance(end, cst.BinaryOperation) or not isinstance(end.operator, cst.Add):
-        return None
-    sides = (one for one in (end.left, end.right) if source.code(one) == source.code(step))
-    return next(sides, None)
-
-
-def _multiple(source: Source, part: cst.Slice, loop: Loop) -> cst.BaseExpression | None:
-    """``size`` of ``[at * size : (at + 1) * size]``, a name."""
-    at = source.code(loop.target)
-    low, high = (_factors(end) for end in (part.lower, part.upper))
-    if low is None or high is None:
-        return None
-    for number, size in (low, low[::-1]):
-        after = [one for one, other in (high, high[::-1]) if source.code(other) == source.code(size)]
-        plus = {f"{at} + 1", f"1 + {at}"}
-        if source.code(number) == at and any(source.code(one).strip("()") in plus for one in after):
-            return size if isinstance(size, (cst.Name, cst.Attribute)) else None
-    return None
-
-
-def _factors(end: cst.BaseExpression | None) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-    if isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Multiply):
-        return end.left, end.right
-    return None

@@ -5,10 +5,11 @@
 Finds steps in which the device is idle because of launch overhead, or runs kernels that fill less than half
 of it, while most of its memory is free. The fix doubles the batch of the loader, or of a loop that slices its
 batches (`for at in range(0, count, size)`, `while at < count`, `data.split(size)`), gets them from a
-`BatchSampler` or takes what waits in a queue, at most so many at a time. If gradients are accumulated, by the
-loop or by a framework (`gradient_accumulation_steps` of accelerate and transformers,
-`accumulate_grad_batches` of Lightning), it halves the number of batches, so that an update still sees the
-same samples. The gain is per sample.
+`BatchSampler` or from a generator that gathers them, takes what waits in a queue, at most so many at a time,
+or draws samples at random (`random.sample(memory, size)`, `torch.randint(count, (size,))`). Where the size is
+`count // parts`, it halves the parts. If gradients are accumulated, by the loop or by a framework
+(`gradient_accumulation_steps` of accelerate and transformers, `accumulate_grad_batches` of Lightning), it
+halves the number of batches, so that an update still sees the same samples. The gain is per sample.
 
 Where a step is an update that adds up the gradients of several batches (`for _ in range(PARTS)` with
 `loss / PARTS`, `batch.chunk(PARTS)`, `if i % PARTS == 0`, accelerate), the fix makes the batches larger, as
@@ -439,11 +440,12 @@ for batch in loader:  #> cost step_ms=28 cpu_ms=28 idle_ms=28 loader_ms=28; use 
 
 ## Fix safety
 
-Unsafe: an update sees more samples (the same samples if gradients are accumulated), so the learning
-rate may need to change. Batch norm averages over more samples. Losses that average over what is not
-ignored weigh batches otherwise, and dropout draws other numbers, as may a script that draws its samples at
-random. Where an evaluation draws its batches by the same function, it sees more samples, too. Where a search
-puts more into the queue that it takes from, it visits in another order.
+Unsafe: an update sees more samples (the same samples if gradients are accumulated), so the learning rate may
+need to change. Batch norm averages over more samples. Losses that average over what is not ignored weigh
+batches otherwise, and dropout draws other numbers, as may a script that draws its samples at random. There as
+many steps go through twice the samples, so it takes fewer of them to gain. Where an evaluation draws its
+batches by the same function, it sees more samples, too. Where a search puts more into the queue that it takes
+from, it visits in another order.
 
 ## References
 
@@ -454,7 +456,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -468,6 +470,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.accumulating import Parts, accumulated_every, parts_of
 from warpline.rulekit.changing import Changes
+from warpline.rulekit.drawn import drawn
 from warpline.rulekit.framework_settings import ACCUMULATES, accumulating_half
 from warpline.rulekit.holders import holder
 from warpline.rulekit.kernels import is_product
@@ -560,7 +563,7 @@ class SmallBatch(Rule):
                 saving_ms=once * (1 - 1 / _FACTOR) if launching else shared,
                 change=Together(
                     (
-                        *_of_lines(context, dict.fromkeys((*between, *products)), size),
+                        *_of_lines(context, {*between, *products}, size),
                         LargerBatch(_FACTOR, batch.epoch),
                     )
                 ),
@@ -732,7 +735,9 @@ def _is_once(context: Context, cost: LineCost, size: int) -> bool:
     source = context.source(cost.file)
     statement = source.statement_at(cost.line)
     looping = isinstance(statement, cst.SimpleStatementLine) and source.nodes(cst.CompFor, within=statement)
-    return not looping and (cost.calls < size or _has_all(cost, size))
+    if looping:  # over layers: what makes a batch of samples has no gradient
+        return cost.backward_ms > 0 and _has_all(cost, size)
+    return cost.calls < size or _has_all(cost, size)
 
 
 def _has_all(cost: LineCost, size: int) -> bool:
@@ -740,15 +745,17 @@ def _has_all(cost: LineCost, size: int) -> bool:
     return any(size in shape[:2] for op in cost.ops if op.name not in _PIECES for shape in op.shapes)
 
 
-def _of_lines(context: Context, costs: Iterable[LineCost], size: int) -> Iterator[Change]:
-    """What twice the samples change at these lines, beside their number."""
+def _of_lines(context: Context, costs: Collection[LineCost], size: int) -> Iterator[Change]:
+    """What twice the samples change at lines with operators (``costs``) and at others, beside the number of
+    samples. Of lines of plain Python it is not known what they do: they are taken to go through the samples.
+    """
     updates = {place for site in context.sites("optimizer") for place in site.uses}
-    for cost in costs:
+    for cost in context.profile.lines:
         if cost.place in updates:  # as many parameters
             yield Scale((cost.place,), device=1 / _FACTOR)
-        elif _is_once(context, cost, size):
+        elif cost in costs and _is_once(context, cost, size):
             yield _on_more_rows(cost)
-        else:
+        elif not cost.loader_ms and (cost in costs or not cost.launches):
             yield Scale((cost.place,), host=_FACTOR)
 
 
@@ -762,7 +769,7 @@ class _Batch(NamedTuple):
 
 
 def _batches(context: Context) -> Iterator[_Batch]:
-    """Batches that the steps take, of a loader, sliced in a loop or off a queue."""
+    """Batches that the steps take, of a loader, sliced in a loop, off a queue or at random."""
     for site in context.sites("loader"):
         loader = facts_of(Loader, site)
         size = loader.batch_size
@@ -775,7 +782,7 @@ def _batches(context: Context) -> Iterator[_Batch]:
                 partial(doubled, context, site, size),
                 epoch=loader.batches_per_epoch,
             )
-    for found in (*sliced(context), *taken(context)):
+    for found in (*sliced(context), *taken(context), *drawn(context)):
         fix = partial(_sliced, context, found)
         words = f" Its value is {found.size.words}." if found.size.kind != "literal" else ""
         if found.parts:

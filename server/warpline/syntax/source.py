@@ -487,6 +487,15 @@ class Source:
         parts.append(self._imports.get(node.value, node.value))
         return ".".join(reversed(parts))
 
+    def imported_from(self, node: cst.CSTNode | None) -> str:
+        """The module whose function a dotted name is, by the imports: of ``np.sum`` it is ``numpy``; "" where
+        the name does not begin with an imported one."""
+        first = node
+        while isinstance(first, cst.Attribute):
+            first = first.value
+        imported = isinstance(first, cst.Name) and first.value in self._imports
+        return self.name(node).rpartition(".")[0] if imported else ""
+
     def is_named(self, node: cst.CSTNode | None, *names: str) -> bool:
         """Whether ``node`` is one of ``names``: a full dotted name, or a last part (``DataLoader``)."""
         found = self._called(node)

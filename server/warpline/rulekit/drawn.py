@@ -1,0 +1,70 @@
+"""Batches of samples that a step draws at random: where their number is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.origins import origin, overridden
+from warpline.rulekit.queues import rows_of
+from warpline.rulekit.slicing import Slices
+from warpline.syntax.source import Source
+
+#: Name and position of the number of samples in calls that draw them; the last ones are NumPy's.
+_DRAWS = {
+    "random.sample": ("k", 1),
+    "random.choices": ("k", 3),
+    "choice": ("size", 1),
+    "integers": ("size", 2),
+    "numpy.random.randint": ("size", 2),
+}
+#: A step draws one batch; a partial step more or less at the window's ends.
+_ONCE = 0.5
+
+
+def drawn(context: Context) -> Iterator[Slices]:
+    """Where the number of samples is written that a step draws once, if its layers had so many rows:
+    ``torch.randint(count, (size,))``, ``torch.randperm(count)[:size]``, ``random.sample(rows, size)`` and
+    NumPy's ``choice``, ``randint`` and ``integers``."""
+    rows, seen = rows_of(context), set[tuple[str, int]]()
+    for source, call in context.calls("torch.randint", "torch.randperm", *_DRAWS):
+        cost = context.cost(*source.place(call))
+        size = drawn_size(source, call)
+        if size is None or cost is None or abs(cost.calls - 1) > _ONCE:
+            continue
+        found = origin(context, source, size)
+        number = found.source.literal(found.node) if found.editable else None
+        if type(number) is not int or number not in rows or found.place in seen or overridden(context, found):
+            continue
+        if found.node is not size or not _again(source, found.node):
+            seen.add(found.place)
+            yield Slices(found, source)
+
+
+def drawn_size(source: Source, call: cst.Call) -> cst.BaseExpression | None:
+    """The number of samples that a call draws, of one dimension."""
+    if source.is_named(call.func, "torch.randint"):
+        given = source.argument(call, "size") or next(
+            (arg for arg in call.args[1:3] if isinstance(arg.value, (cst.Tuple, cst.List))), None
+        )
+        return _only_entry(given.value) if given is not None else None
+    if source.is_named(call.func, "torch.randperm"):
+        above = source.parent(call)
+        cut = above.slice[0].slice if isinstance(above, cst.Subscript) and len(above.slice) == 1 else None
+        return cut.upper if isinstance(cut, cst.Slice) and cut.lower is None else None
+    known = next((at for name, at in _DRAWS.items() if source.is_named(call.func, name)), None)
+    size = source.argument(call, *known) if known is not None else None
+    return (_only_entry(size.value) or size.value) if size is not None else None
+
+
+def _only_entry(shape: cst.BaseExpression) -> cst.BaseExpression | None:
+    alone = isinstance(shape, (cst.Tuple, cst.List)) and len(shape.elements) == 1
+    return shape.elements[0].value if alone and isinstance(shape, (cst.Tuple, cst.List)) else None
+
+
+def _again(source: Source, number: cst.BaseExpression) -> bool:
+    """Whether the same number stands in the function again, perhaps with another meaning."""
+    same = (source.code(one) for one in source.nodes(cst.Integer, within=source.scope(number)))
+    return [*same].count(source.code(number)) > 1
