@@ -20,6 +20,7 @@ from warpline.wire.probing import (
     KINDS,
     NOT_COMPILING,
     Answer,
+    Cost,
     Part,
     Probed,
     Question,
@@ -490,6 +491,25 @@ def test_what_compiles_waits_for_the_device_only_to_be_timed(same: bool) -> None
     done.clear()
     answers.timed(Question("gelu", SMALL), pair, "cpu", ends, lambda _: done.append("wait"))
     assert "wait" not in done  # it has its turn
+
+
+def test_compiled_code_is_settled_before_it_is_timed_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from warpline.capture.runner.probing import answers
+    from warpline.capture.runner.probing.pair import Pair
+
+    calls: list[str] = []
+    pair = Pair(lambda: calls.append("before"), lambda: calls.append("after"), same=False)
+
+    def of_both(*_: object) -> tuple[Cost, Cost, tuple[float, ...]]:
+        calls.append("timed")
+        return Cost(2.0, 2.0), Cost(1.0, 1.0), (0.5,)
+
+    monkeypatch.setattr(answers.clock, "of_both", of_both)
+    for device, settling in (("cuda", answers.SETTLING), ("cpu", 0)):
+        calls.clear()
+        answers.timed(COMPILES, pair, device, time.monotonic() + 9, lambda _: None)
+        assert calls == ["after"] * (1 + settling) + ["timed"]
 
 
 def test_an_error_without_words_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,10 @@ from .kinds import KINDS, Pair
 #: Seconds to wait for a profile on the same GPU before the server hears of this process again: within the 30
 #: that it gives the import of torch.
 ALONE_S = 10.0
+#: Calls of compiled code until the host's time is steady. In the first ones Python has not specialised the
+#: code yet, and CUDA graphs are recorded: the host took 1.2 ms for the first one, and 0.5 ms from the 16th on
+#: (torch 2.13, measured once); the first round of a graph took four times as long as the next ones (2.11).
+SETTLING = 16
 
 
 def run() -> None:
@@ -121,6 +125,8 @@ def timed(
         pair.after()  # compiles
         compiling_s = time.monotonic() - began
         wait(max(0.0, ends - time.monotonic()))
+        for _ in range(SETTLING if device == "cuda" else 0):
+            pair.after()
     # What is compiled is so much of the step that it does not find its own data in the caches.
     cold = question.kind == COMPILED
     before, after, ratios = clock.of_both(pair.before, pair.after, device, ends, cold)
