@@ -14,17 +14,19 @@ MINIMUM_GROWTH_BYTES = 2**20
 LONG_RUN_STEPS = 1_000_000
 
 
-def growth_bytes(context: Context, *, mistaken: bool = False) -> float | None:
+def growth_bytes(context: Context, *, mistaken: bool = False, graph: bool = False) -> float | None:
     """Bytes of memory that each step takes and keeps; None when there are none or not known. ``mistaken``: as
-    soon as a long run notices.
+    soon as a long run notices. ``graph``: the text says that a graph is kept.
 
     On a device by the allocator's own count over the timed steps. What a profile calls kept may only not have
     been freed yet, so it tells where, never whether. On a CPU the resident size of a process grows for many
-    reasons, so both have to say so: the lower one counts.
+    reasons, so both have to say so: the lower one counts. The nodes of a graph are not torch's memory: with
+    one that is kept the process's size counts, if any tensor is kept.
     """
     growth = context.profile.facts.memory.growth_bytes_per_step
     if growth is not None and not context.on_gpu:
-        growth = min(growth, sum(cost.kept_bytes for cost in context.profile.lines))
+        kept = sum(cost.kept_bytes for cost in context.profile.lines)
+        growth = growth if graph and kept > 0 else min(growth, kept)
     least = free_bytes(context) / LONG_RUN_STEPS if mistaken else 0.0
     least = min(least, MINIMUM_GROWTH_BYTES) or MINIMUM_GROWTH_BYTES
     return float(growth) if growth is not None and growth >= least else None
