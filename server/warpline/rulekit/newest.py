@@ -8,7 +8,9 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.keeping import given_to, keepers, kept_for_good, uses_of, whole_name
+from warpline.rulekit.keeping import keepers
+from warpline.rulekit.kept_for_good import kept_for_good
+from warpline.rulekit.kept_statements import given_to, uses_of, whole_name
 from warpline.syntax.edits import Edits
 from warpline.syntax.source import Source
 

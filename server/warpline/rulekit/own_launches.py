@@ -11,7 +11,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below, callers, function_of
 from warpline.rulekit.compiled_reach import in_loop
 from warpline.rulekit.context import Context
-from warpline.rulekit.keeping import kept_for_good
+from warpline.rulekit.kept_for_good import kept_for_good
 from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.terms import descend, function_at, names_in
 from warpline.rulekit.training import TrainingStep

@@ -14,7 +14,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.growing import LEAST_LENGTHS, longer_each_step
-from warpline.rulekit.keeping import joined_for_good, kept_for_good
+from warpline.rulekit.kept_for_good import joined_for_good, kept_for_good
 from warpline.rulekit.memory import never_reused
 from warpline.rulekit.message import count
 from warpline.rulekit.saving import leaving
