@@ -62,6 +62,16 @@ class Shapes:
             found &= 65535  #:hot
         return found
 """
+#: One line has it all, in a loop of its own, which another one does nothing but run.
+NESTED = """\
+class Shapes:
+    def __getitem__(self, index):
+        near = []
+        for one in self.rows[index]:  #:loop
+            for other in self.rows[index]:
+                near.append(abs(one - other) < 3)  #:hot
+        return near
+"""
 LONG_FUNCTION = """\
 class Shapes:
     def __getitem__(self, index):
@@ -170,7 +180,7 @@ def at(code: str, mark: str) -> int:
     return next(line for line, text in enumerate(code.split("\n"), 1) if mark in text)
 
 
-@pytest.mark.parametrize("code", [LOOPED, BETWEEN, VECTORIZED, LONG_LOOP])
+@pytest.mark.parametrize("code", [LOOPED, BETWEEN, VECTORIZED, LONG_LOOP, NESTED])
 def test_short_lines_are_changed_where_they_are_repeated(code: str) -> None:
     assert found(code, 100, 400_000) == at(code, "#:loop")
 
@@ -178,6 +188,7 @@ def test_short_lines_are_changed_where_they_are_repeated(code: str) -> None:
 @pytest.mark.parametrize(
     ("code", "calls"),
     [
+        (NESTED, 640),
         (LOOPED, 640),  # each takes long enough to be worth a look of its own
         (GENERATED, 400_000),  # the line has a loop of its own
         (ONCE, 400_000),
@@ -258,3 +269,34 @@ def test_a_turn_of_a_loop_may_be_longer_than_each_of_its_short_lines() -> None:
 
 def test_of_several_long_lines_none_is_the_slow_one() -> None:
     assert findings(LONG_FUNCTION, 30, 64) == []
+
+
+UNLOADED = """\
+#> device kind=cpu; steps step_ms=40
+def lots(scans, lot):
+    while True:
+        some = []
+        for scan in random.sample(scans, lot):  #> cost step_ms=0.1 idle_ms=0.1 calls=9
+            some.append(decoded(scan))  #> cost step_ms=25 idle_ms=25 calls={calls} launches={launches}
+        yield torch.stack(some)  #> cost step_ms=1 idle_ms=1 launches=2 calls=1
+for x in lots(scans, 8):  #> cost step_ms=0.1 idle_ms=0.1 calls=1
+    loss = model(x).mean()
+    #^ cost step_ms=13 device_ms=13 launches=90 calls=1; op aten::linear shapes=[[{rows},64],[64,64]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ({}, True),
+        ({"calls": 16}, True),  # two pictures of each
+        ({"calls": 1}, False),
+        ({"calls": 9}, False),  # of something else
+        ({"rows": 1}, False),
+        ({"launches": 40}, False),  # operators: other rules look at these
+    ],
+)
+def test_samples_without_a_loader(facts: dict[str, int], found: bool) -> None:
+    example = read_example(UNLOADED.format(**{"calls": 8, "rows": 8, "launches": 0} | facts))
+    result = diagnose(example.profile, texts(example))
+    assert [one.line for one in result.findings if one.rule == "slow-sample-line"] == [5] * found

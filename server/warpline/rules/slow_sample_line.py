@@ -12,6 +12,9 @@ and in the loader's workers, where the lines of two batches per worker are recor
 library's (`ImageFolder`), the lines are that library's: the finding is where the dataset is made, and names
 the function that takes the time (`pil_loader` decodes the image).
 
+Where the steps use no loader, it looks at the lines of plain Python that run for each sample: as often as the
+layers of the step have rows, or several times as often.
+
 ## Why is this slow
 
 The line runs for each sample. Workers only hide its time. With a faster line, fewer workers are enough.
@@ -102,7 +105,43 @@ for batch in loader:
     train(batch)
 ```
 
+## Example
+
+A script that makes its batches itself:
+
+```python
+import numpy as np
+import torch
+
+
+def cleaned(scan):
+    scan = despeckled(scan)  #> found; cost cpu_ms=40 idle_ms=40 calls=16
+    return scan / scan.max()  #> cost cpu_ms=2 idle_ms=2 calls=16
+
+
+for at in range(0, len(order), 16):
+    batch = np.stack([cleaned(scans[i]) for i in order[at : at + 16]])  #> cost cpu_ms=3 idle_ms=3 calls=1
+    loss = model(torch.from_numpy(batch)).mean()
+    #^ cost step_ms=20 device_ms=18 idle_ms=2 launches=90 calls=1; op aten::linear shapes=[[16,64],[64,64]]
+```
+
+## Use instead
+
+Clean the scans once, before the loop, and take the rows of each batch from the result. What is drawn again
+for each sample can be made in the workers of a `DataLoader`, or for the whole batch at once.
+
 ## Near misses
+
+A line that runs once for each batch, of a script that makes its batches itself:
+
+```python
+import torch
+
+for at in range(0, len(order), 16):
+    batch = despeckled(scans[order[at : at + 16]])  #> cost cpu_ms=40 idle_ms=40 calls=1
+    loss = model(torch.from_numpy(batch)).mean()
+    #^ cost step_ms=20 device_ms=18 idle_ms=2 launches=90 calls=1; op aten::linear shapes=[[16,64],[64,64]]
+```
 
 No line stands out:
 
@@ -160,6 +199,7 @@ from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, Source, count, ms, percent
+from warpline.rulekit.calling import function_of
 from warpline.rulekit.loaders import (
     dataset_at,
     exposed_ms,
@@ -169,6 +209,7 @@ from warpline.rulekit.loaders import (
     waited_ms,
     waits,
 )
+from warpline.rulekit.queues import rows_of
 from warpline.rulekit.same_samples import SameCall, kept_in_init, same_calls
 from warpline.syntax.source import called_name
 from warpline.wire.run import Site
@@ -225,6 +266,31 @@ class SlowSampleLine(Rule):
                 change=Scale(hot.lines, device=0.0, host=0.0) if of_library is None else None,
                 fixes=hot.fixes(),
             )
+        if not any(context.costs(site.uses) for site in context.sites("loader")):
+            yield from self._without_loader(context)
+
+    def _without_loader(self, context: Context) -> Iterator[Draft]:
+        """Where the script makes its batches itself: lines of plain Python that run for each sample."""
+        lines = _for_each_row(context)
+        loading = sum(cost.idle_ms for cost in lines)
+        hot = _hottest(context, lines, lambda cost: cost.idle_ms, loading)
+        if hot is None or context.share(hot.spent_ms) < SHARE_OF_STEP:
+            return
+        yield context.draft(
+            hot.place,
+            (f"{hot.said}," if hot.said else "This line")
+            + " takes {spent} of each step, {part} of the time of the lines that run for each sample "
+            "(it runs {calls} times a step).",
+            {
+                "spent": ms("time at the line", hot.spent_ms),
+                "part": percent("time at the line", hot.part, "time of the samples"),
+                "calls": count("calls", hot.calls, "per step"),
+            },
+            cost_ms=hot.spent_ms,
+            saving_ms=hot.spent_ms,
+            change=Scale(hot.lines, device=0.0, host=0.0),
+            fixes=hot.fixes(),
+        )
 
     def _in_workers(self, context: Context, site: Site) -> Iterator[Draft]:
         """With ``k`` workers a batch is ready every ``k``-th of its time, and what that is longer than a step
@@ -265,6 +331,23 @@ class SlowSampleLine(Rule):
             saving_ms=min(waited, hot.spent_ms / (facts_of(Loader, site).num_workers or 1)),
             fixes=hot.fixes(),
         )
+
+
+def _for_each_row(context: Context) -> list[LineCost]:
+    """Lines without operators that run as often as the step's layers have rows, or several times as often: by
+    themselves, or in a function that does."""
+    rows = max(rows_of(context), default=0)
+    entered: dict[tuple[str, str], float] = {}
+    for cost in context.profile.lines:
+        entered[function_of(cost)] = min(cost.calls, entered.get(function_of(cost), cost.calls))
+    return [
+        cost
+        for cost in context.profile.lines
+        if not cost.launches and rows > 1
+        if any(
+            often >= rows and round(often) % rows == 0 for often in (cost.calls, entered[function_of(cost)])
+        )
+    ]
 
 
 def _below(context: Context, site: Site) -> list[WorkerLine]:
@@ -342,7 +425,10 @@ def _hottest(
         around = max(whole, key=lambda one: whole[one])
     places, total = tuple(groups[around]), whole[around]
     often = max(calls[place] for place in places)
-    repeated = _repeated_at(context, lines, places[0]) if often * _SHORT_MS > total else None
+    repeated = None
+    if often * _SHORT_MS > total:
+        repeated = _own_loop(context, hottest) if around is None else None
+        repeated = repeated or _repeated_at(context, lines, places[0])
     short = sum(spent[place] for place in places if spent[place] < calls[place] * _SHORT_MS)
     if isinstance(around, (cst.For, cst.While)) and (often * _SHORT_MS > total or short >= least):
         repeated = _Repeated(context.source(places[0][0]).place(around), _LOOP)
@@ -409,6 +495,21 @@ def _same(
 class _Repeated(NamedTuple):
     place: tuple[str, int]  # of a loop or comprehension
     said: str  # what is repeated there
+
+
+def _own_loop(context: Context, place: tuple[str, int]) -> _Repeated | None:
+    """The loop of its function that repeats a line; the outer one where a loop does nothing but run it."""
+    source = context.source(place[0])
+    statement = source.statement_at(place[1])
+    loops = source.loops(statement) if statement is not None else []
+    if not loops:
+        return None
+    loop = loops[0]
+    for outer in loops[1:]:
+        if len(outer.body.body) > 1:
+            break
+        loop = outer
+    return _Repeated(source.place(loop), _LOOP)
 
 
 def _repeated_at(
