@@ -261,10 +261,21 @@ def test_batches_that_are_made_before_the_steps(hidden: int | None) -> None:
 
 
 @pytest.mark.parametrize(
+    "after",
+    [
+        "kept = torch.stack(kept)",  # then all have to be equally wide
+        "kept = DataLoader(torch.utils.data.TensorDataset(torch.cat(kept)))",
+    ],
+)
+def test_batches_that_are_joined_are_told_where_they_are_made(after: str) -> None:
+    text, draft = drafted(BEFORE, made=MADE, after=after)
+    assert text.splitlines()[draft.line - 1].strip() == MADE
+    assert not draft.fixes
+
+
+@pytest.mark.parametrize(
     ("made", "after"),
     [
-        (MADE, "kept = torch.stack(kept)"),  # then all have to be equally wide
-        (MADE, "kept = DataLoader(torch.utils.data.TensorDataset(torch.cat(kept)))"),
         (MADE, "def spare(rows):\n    ids = torch.ones(len(rows), LIMIT)\n"
         "    for one, row in zip(ids, rows):\n        one[: len(row)] = row\n    return ids"),
         ("ids = torch.zeros(len(rows), 128)", "kept = kept[:8]"),

@@ -87,6 +87,65 @@ def test_the_line_that_decides_on_the_padding_of_a_loader(sampler: str, given: s
     assert draft.line == line
 
 
+HELPED = """\
+#> steps step_ms=40
+import torch
+
+class Filler:
+    def __init__(self, width=None):
+        self.width = width
+
+    def filled(self, rows):
+        width = self.width or max(map(len, rows))
+        return torch.zeros(len(rows), width, dtype=torch.long)
+
+def stack(rows):
+    return filler.filled(rows)
+
+filler = Filler({width})
+loader = DataLoader(texts, collate_fn=stack)
+#^ site loader num_workers=4 collate_file={file} collate_line=11 rows_type=Texts
+for ids in loader:  #> use loader
+    loss = model(ids)
+    #^ padding rows=32 columns=512 padded=9000 shared=200
+    #^ cost step_ms=38 device_ms=38; op aten::mm device_ms=38 shapes=[[16384,768],[768,768]]
+"""
+
+
+@pytest.mark.parametrize(("width", "line"), [("512", 8), ("width=512", 8), ("128", 15), ("", 15)])
+def test_what_a_collate_function_calls_may_fill_the_rows(width: str, line: int) -> None:
+    example = read_example(HELPED.format(width=width, file=FILE))
+    (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
+    assert draft.line == line
+    assert not draft.fixes
+
+
+EARLIER = """#> steps step_ms=40
+LIMIT = 512
+texts = TensorDataset({made})
+loader = DataLoader(texts)  #> site loader num_workers=0 rows_type=TensorDataset
+for ids in loader:  #> use loader
+    loss = model(ids)
+    #^ padding rows=32 columns=512 padded=9000 shared=200
+    #^ cost step_ms=38 device_ms=38; op aten::mm device_ms=38 shapes=[[16384,768],[768,768]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        ("torch.tensor(pad_sequences(rows, maxlen=LIMIT))", 2),
+        ("padded_rows(rows, LIMIT), padded_rows(others, LIMIT)", 2),
+        ("torch.tensor(pad_sequences(rows, maxlen=LIMIT // 2))", 3),
+        ("torch.tensor(cut_up(rows, maxlen=LIMIT))", 3),
+    ],
+)
+def test_calls_that_pad_before_the_steps_by_their_name(made: str, line: int) -> None:
+    example = read_example(EARLIER.format(made=made))
+    (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
+    assert draft.line == line
+
+
 #: The next batch is padded in the step that works on the one before.
 IN_THE_STEP = """\
 #> steps step_ms=40

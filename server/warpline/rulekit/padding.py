@@ -12,7 +12,7 @@ from warpline.rulekit.graph.graph import MOVED, Graph
 from warpline.rulekit.origins import origin, passing
 from warpline.rulekit.terms import function_at
 from warpline.rulekit.visiting import order_of_part
-from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.syntax.source import NOT_LITERAL, Source, called_name
 from warpline.wire.dataflow import Padding
 from warpline.wire.sites import Loader, facts_of
 
@@ -23,6 +23,8 @@ _JOINS = ("stack", "cat", "concat", "concatenate", "vstack", "hstack", "TensorDa
 _LAYERS = frozenset({"mm", "addmm", "linear", "matmul"})
 #: Calls that put rows in an order.
 _SHUFFLES = ("permutation", "randperm", "shuffle", "argsort")
+
+_Place = tuple[str | None, int | None]
 
 
 def hides_classes(graph: Graph, found: Padding) -> bool:
@@ -59,9 +61,23 @@ def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
     functions |= {(one.dataset_file, one.dataset_line) for one in used}
     found = _filling(context, functions, columns)
     if not found:
+        found = _filling(context, _called_by(context, functions), columns)
+    if not found:
         ran = {cost.place for cost in context.profile.lines if not is_forward(function_of(cost))}
         found = _filling(context, ran, columns)
     return min(found) if len(found) == 1 else None
+
+
+def _called_by(context: Context, places: Collection[_Place]) -> set[_Place]:
+    """The functions of the same file that those at ``places`` call by name, also as methods of an object."""
+    found = set[_Place]()
+    for file, line in places:
+        source = context.source(file if file is not None and file in context.profile.sources else "")
+        function = function_at(source, line) if line else None
+        calls = source.nodes(cst.Call, within=function) if function is not None else []
+        for name in {called_name(call) for call in calls}:
+            found |= {source.place(one) for one in source.functions(name)}
+    return found
 
 
 def filled_before(context: Context, columns: int) -> set[tuple[str, int]]:
@@ -76,9 +92,10 @@ def filled_before(context: Context, columns: int) -> set[tuple[str, int]]:
     return _filling(context, functions, columns)
 
 
-def filled_up_before(context: Context) -> tuple[str, int] | None:
-    """The first line that fills rows up before the steps: ``row + [0] * (width - len(row))``. None where more
-    than one function does."""
+def filled_up_before(context: Context, columns: int) -> tuple[str, int] | None:
+    """The first line that fills rows up before the steps: ``row + [0] * (width - len(row))``, one that stores
+    rows in a tensor of ``columns``, ``filled[i, : len(row)] = row``, or calls of a function that pads by its
+    name. None where several functions do."""
     found: dict[tuple[str, cst.CSTNode | None], list[tuple[str, int]]] = {}
     for source in context.sources():
         for one in source.nodes(cst.BinaryOperation):
@@ -87,7 +104,39 @@ def filled_up_before(context: Context) -> tuple[str, int] | None:
             if before and _is_missing(source, one) and _fills(source, one):
                 function = source.enclosing(one, cst.FunctionDef)
                 found.setdefault((source.path, function), []).append(place)
-    return min(next(iter(found.values()))) if len(found) == 1 else None
+    if found:
+        return min(next(iter(found.values()))) if len(found) == 1 else None
+    stored = _filling(context, _storing_before(context), columns)
+    if stored:
+        return stored.pop() if len(stored) == 1 else None
+    calls = dict(_padding_calls(context, columns))
+    return min(calls) if len(set(calls.values())) == 1 else None
+
+
+def _padding_calls(context: Context, columns: int) -> Iterator[tuple[tuple[str, int], str]]:
+    """Calls before the steps that pad to ``columns`` by their name, as Keras' ``pad_sequences``: where they
+    are, and that name."""
+    for source, call in context.calls():
+        name, ran = called_name(call), context.reached.node(source, call) is not False
+        if "pad" not in name or not ran or context.cost(*source.place(call)):
+            continue
+        given = (origin(context, source, arg.value) for arg in call.args)
+        if any(one.editable and one.source.literal(one.node) == columns for one in given):
+            yield source.place(call), name
+
+
+def _storing_before(context: Context) -> set[_Place]:
+    """Functions that ran before the steps, and store rows in a part of something that is as long as they."""
+    return {
+        source.place(function)
+        for source in context.sources()
+        for function in source.nodes(cst.FunctionDef)
+        if context.reached.node(source, function) is not False
+        if not context.costs_of(source, function)
+        for target in source.nodes(cst.AssignTarget, within=function)
+        if isinstance(target.target, cst.Subscript)
+        if any("len(" in source.code(part) for part in source.nodes(cst.Slice, within=target))
+    }
 
 
 def _fills(source: Source, missing: cst.BinaryOperation) -> bool:
@@ -163,9 +212,7 @@ def _orders(context: Context, kind: str) -> set[tuple[str, int]]:
     }
 
 
-def _filling(
-    context: Context, places: Collection[tuple[str | None, int | None]], columns: int
-) -> set[tuple[str, int]]:
+def _filling(context: Context, places: Collection[_Place], columns: int) -> set[tuple[str, int]]:
     """The first line that pads rows, in each function that is at one of ``places`` or contains it. Where one
     function tells it the width, the first of these calls: a helper pads to what it is told."""
     found = set()
@@ -204,6 +251,9 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
     for call in source.nodes(cst.Call, within=function):
         if sizes := sizes_of(source, call):
             size = assigned(source, function, sizes[-1])
+            either = isinstance(size, cst.BooleanOperation) and isinstance(size.operator, cst.Or)
+            # `self.width or max(…)`: a width that is given counts.
+            size = size.left if either and isinstance(size, cst.BooleanOperation) else size
             yield source.returned(size) or size
     for difference in source.nodes(cst.BinaryOperation, within=function):
         if _is_missing(source, difference):

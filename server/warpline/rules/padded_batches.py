@@ -180,7 +180,8 @@ class PaddedBatches(Rule):
         less = _share(worst) if fix is None else less
         ordered = fix is not None and _is_ragged(worst)
         # An edit is made where the step reads the batch.
-        before = filled_up_before(context) if fix is None and not _is_ragged(worst) else None
+        told = fix is None and not _is_ragged(worst)
+        before = filled_up_before(context, worst.columns) if told else None
         yield context.draft(
             fixed or before or _place(context, worst) or site.place,
             "{padded} of the {all} positions of a batch are padding. Their share of the lines that work on "
