@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import libcst as cst
 import pytest
+import torch
 
 from tests.annotated import FILE, read_example, texts
 from warpline.model.change import CompiledCalls, Fuse, Replace, Together
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft
-from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, reached_ms, unrolled, written_out
+from warpline.rulekit.compiled_reach import (
+    breaks_at,
+    calls_of,
+    in_order,
+    not_compiled,
+    reached_ms,
+    unrolled,
+    written_out,
+)
 from warpline.rules.unfused_elementwise import UnfusedElementwise
 
 SCRIPT = """\
@@ -43,6 +53,7 @@ def context() -> Context:
         lines[line - 1] += (
             f"  #> cost step_ms=4 device_ms=4 calls={CALLS[line]}{syncs};"
             " kernel vectorized_elementwise_kernel count=120 device_ms=4"
+            + ("; op aten::_local_scalar_dense count=60" if syncs else "")
         )
     example = read_example("\n".join(lines) + "\n")
     costs = tuple(
@@ -98,6 +109,112 @@ def test_a_wait_in_its_loop_keeps_a_function_from_being_compiled() -> None:
     assert not draft.saving_ms
     assert not draft.fixes
     assert "a loop in the function waits" in draft.message
+
+
+TAGGER = """\
+import torch
+from torch import nn
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.LSTM(8, 8)
+
+    def forward(self, x):
+        x = torch.sin(x) * 2
+        states, _ = self.layer(x)
+        return torch.cos(states)
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = Words()
+
+    def mixed(self, x):
+        return torch.exp(x)
+
+    def forward(self, x):
+        x = torch.tanh(x)
+        for _ in range(2):
+            x = torch.atan(self.mixed(x))
+            x = self.words(x)
+        return torch.erf(x)
+
+class Once(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = Words()
+
+    def forward(self, x):
+        x = torch.tanh(x)
+        x = self.words(x)
+        return torch.erf(x)
+"""
+#: Of its lines that compute: the function, and the function that the line calls.
+COMPUTING = {
+    10: ("Words.forward", ""),
+    11: ("Words.forward", ""),
+    12: ("Words.forward", ""),
+    20: ("Tagger.mixed", ""),
+    23: ("Tagger.forward", ""),
+    25: ("Tagger.forward", "Tagger.mixed"),
+    26: ("Tagger.forward", "Words.forward"),
+    27: ("Tagger.forward", ""),
+    35: ("Once.forward", ""),
+    36: ("Once.forward", "Words.forward"),
+    37: ("Once.forward", ""),
+}
+
+
+@pytest.mark.parametrize("name", ["Tagger", "Once"])
+def test_what_a_recurrent_layer_leaves_as_it_was(name: str) -> None:
+    """Compared with what torch.compile hands to its backend."""
+    lines = TAGGER.split("\n")
+    for line in COMPUTING:
+        lines[line - 1] += "  #> cost step_ms=4 calls=2" + ("; op aten::lstm count=2" if line == 11 else "")
+    example = read_example("\n".join(lines))
+    every = {
+        cost.line: replace(
+            cost, function=COMPUTING[cost.line][0], called=tuple((FILE, one) for one in called if one)
+        )
+        for cost in example.profile.lines
+        for called in [COMPUTING[cost.line][1:]]
+    }
+    run = Context(replace(example.profile, lines=tuple(every.values())), texts(example))
+    inside = [cost for cost in every.values() if cost.function.split(".")[0] in (name, "Words")]
+    left = {line for _, line in not_compiled(run, inside)}
+
+    compiled = set[str]()
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> object:
+        compiled.update(getattr(node.target, "__name__", "") for node in graph.graph.nodes)
+        return graph.forward
+
+    made: dict[str, Any] = {"__name__": __name__}
+    exec(TAGGER, made)
+    model = made[name]()
+    torch._dynamo.reset()
+    model.compile(backend=backend)
+    model(torch.randn(3, 2, 8))
+    computed = ("sin", "cos", "exp", "tanh", "atan", "erf")
+    written = {line: word for line in every for word in computed if f"torch.{word}" in lines[line - 1]}
+    expected = {line for line, word in written.items() if word in compiled}
+    own = {cost.line for cost in inside}
+    assert own & written.keys() - left == expected & own
+
+
+def test_a_copy_to_the_device_does_not_stop_compiled_code() -> None:
+    """Nor does the wait for it."""
+    text = SCRIPT.replace("if m.sum() < 1:", "if len(v.cuda()) < 1:")
+    assert "v.cuda()" in text
+    run = context()
+    lines = tuple(
+        replace(cost, ops=tuple(op for op in cost.ops if "scalar" not in op.name))
+        for cost in run.profile.lines
+    )
+    run = Context(replace(run.profile, lines=lines), lambda path: text)
+    assert next(cost for cost in lines if cost.line == 13).syncs == 60
+    assert breaks_at(run, run.source(FILE), functions(run)["solve"]) is None
 
 
 CUT = """\

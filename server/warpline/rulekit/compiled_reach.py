@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import libcst as cst
 
 from warpline.model import costs as figures
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below, callers, function_of
+from warpline.rulekit.calling import Function, below, callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import COMPILED, is_product
 from warpline.rulekit.terms import function_at
@@ -19,6 +19,10 @@ from warpline.wire.run import CompileEvent
 MOST_TURNS = figures.bound("turns-compiled")
 #: Operators of each turn in what MOST_TURNS was timed with.
 _A_TURN = 4
+#: Torch's operators of recurrent layers (`nn.LSTM`, ...). torch.compile stops there, but not at their cells.
+RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "miopen_rnn"})
+#: Operators at which torch.compile stops: what Python goes on with is not known before they have run.
+_READS = ("aten::_local_scalar_dense", "aten::nonzero")
 
 
 def in_order(context: Context, costs: Sequence[LineCost]) -> list[LineCost]:
@@ -43,13 +47,51 @@ def reached_ms(inside: Sequence[LineCost]) -> float:
 
 
 def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> int | None:
-    """A line in a loop of the function where the host waits for a number of the device's.
+    """A line in a loop of the function where Python reads a number of a tensor.
 
     torch.compile stops at such a line, and it does not go on within a loop: the whole function runs as it
     was, and only what it calls is compiled.
     """
     costs = context.costs_of(source, function)
-    return next((one.line for one in costs if one.syncs > 0 and in_loop(source, function, one.line)), None)
+    return next((one.line for one in costs if _reads(one) and in_loop(source, function, one.line)), None)
+
+
+def is_recurrent(cost: LineCost) -> bool:
+    """Whether a recurrent layer of torch's is called at the line."""
+    return any(op.name.removeprefix("aten::") in RECURRENT for op in cost.ops)
+
+
+def not_compiled(context: Context, inside: Collection[LineCost]) -> set[tuple[str, int]]:
+    """``(file, line)`` of those lines of compiled functions that torch.compile leaves as they are.
+
+    It stops at a recurrent layer (unless `torch._dynamo.config.allow_rnn` is set), and compiles nothing after
+    it in the same function. It stops where Python reads a number as well, and goes on after it. Each stop
+    cuts all functions that are running: those that are in a loop there run as they were, and only what they
+    call is compiled (counted with torch 2.13).
+    """
+    # Below a line that a library is called at, the library's function has the layer.
+    layers = [cost for cost in inside if is_recurrent(cost) and not cost.inside]
+    found = {cost.place for at in layers for cost in _of(function_of(at), inside) if cost.line >= at.line}
+    stops = list(dict.fromkeys((*layers, *filter(_reads, inside))))
+    seen = set[Function]()
+    for stop in stops:  # grows by the calls of what has a stop
+        source, own = context.source(stop.file), function_of(stop)
+        function = function_at(source, stop.line)
+        if function is not None and in_loop(source, function, stop.line):
+            found |= {cost.place for cost in _of(own, inside)}
+        if own not in seen:
+            seen.add(own)
+            stops += [cost for cost in inside if own in cost.called]
+    return found
+
+
+def _reads(cost: LineCost) -> bool:
+    """Whether Python gets a number or a size there that is not known before; a copy does not stop it."""
+    return any(op.name in _READS and op.phase == "forward" for op in cost.ops)
+
+
+def _of(function: Function, inside: Iterable[LineCost]) -> list[LineCost]:
+    return [cost for cost in inside if function_of(cost) == function]
 
 
 def skipped_at(context: Context, source: Source, function: cst.FunctionDef) -> CompileEvent | None:

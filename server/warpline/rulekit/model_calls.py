@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below
+from warpline.rulekit.compiled_reach import not_compiled
 from warpline.rulekit.context import Context
 from warpline.rulekit.model_lines import trained
 from warpline.rulekit.terms.evaluate import descend
@@ -47,15 +48,17 @@ def model_calls(context: Context, step: TrainingStep, name: str) -> Calls:
     return found
 
 
-def compiled_with(context: Context, source: Source, calls: Iterable[LineCost]) -> set[tuple[str, int]]:
+def compiled_with(context: Context, source: Source, calls: Collection[LineCost]) -> set[tuple[str, int]]:
     """``(file, line)`` of what is compiled with what ``calls`` call, and of these lines. What functions do
-    that such a line calls beside the model, as a loss, is not."""
-    found = set[tuple[str, int]]()
+    that such a line calls beside the model, as a loss, is not, nor what torch.compile leaves as it is."""
+    found = dict[tuple[str, int], LineCost]()
     for cost in calls:
         beside = {source.code(call.func).removeprefix("self.") for call in source.at(cost.line, cst.Call)}
         inside = tuple(one for one in cost.called if one[1].rpartition(".")[2] not in beside)
-        found |= {line.place for line in below(context, replace(cost, called=inside))}
-    return found
+        found |= {line.place: line for line in below(context, replace(cost, called=inside))}
+    calling = {cost.place for cost in calls}
+    within = [cost for place, cost in found.items() if place not in calling]
+    return set(found) - not_compiled(context, within)
 
 
 def _calls(source: Source, call: cst.Call, model: str) -> bool:

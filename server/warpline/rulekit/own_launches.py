@@ -9,7 +9,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below, callers, function_of
-from warpline.rulekit.compiled_reach import in_loop
+from warpline.rulekit.compiled_reach import in_loop, is_recurrent
 from warpline.rulekit.context import Context
 from warpline.rulekit.kept_for_good import kept_for_good
 from warpline.rulekit.kernels import COMPILED
@@ -23,9 +23,6 @@ from warpline.wire.sites import Module, Triton, facts_of
 
 #: Calls whose first argument is an address in a Triton kernel.
 _ACCESS = ("load", "store", "make_block_ptr", "make_tensor_descriptor")
-
-#: Torch's operators of recurrent layers.
-RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "miopen_rnn"})
 
 
 def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
@@ -51,9 +48,7 @@ def _recurs(context: Context, costs: Iterable[LineCost]) -> str | None:
     compiles nothing of a function that has such a stop in a loop (seen with torch 2.13)."""
     within = {cost.place: cost for cost in costs}
     for cost in within.values():
-        if any(op.name.removeprefix("aten::") in RECURRENT for op in cost.ops) and _repeated(
-            context, cost, within
-        ):
+        if is_recurrent(cost) and _repeated(context, cost, within):
             return (
                 "torch.compile stops at each call of a recurrent layer, as of `nn.GRU`, and compiles nothing "
                 "of a function that has one in a loop: compile functions without one that the loop calls"

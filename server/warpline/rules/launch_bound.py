@@ -11,8 +11,9 @@ The promise is for what is compiled: the code that the step reaches through its 
 these calls costs the host time of its own, which adds up where a small model is called again and again.
 Where a step's other code launches most of the kernels, no edit is offered. A loop over rows in the model
 counts: compiled, its turns are written out, up to 64 of them. So does what compiled code merges on the
-device. torch.compile stops at recurrent layers of torch's (`nn.LSTM`, `nn.GRU`, `nn.RNN`), and compiles no
-function that calls one in a loop: no edit is offered where the model has such a loop.
+device. torch.compile stops at recurrent layers of torch's (`nn.LSTM`, `nn.GRU`, `nn.RNN`), compiles nothing
+after one in the same function, and nothing of a function that calls one in a loop: the promise is without
+that, and no edit is offered where the model has such a loop.
 
 ## Why is this slow
 
@@ -305,7 +306,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms
 from warpline.rulekit.calling import below, function_of, model_born
-from warpline.rulekit.compiled_reach import MOST_TURNS
+from warpline.rulekit.compiled_reach import MOST_TURNS, RECURRENT
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     Target,
@@ -323,7 +324,7 @@ from warpline.rulekit.inference import steps
 from warpline.rulekit.kernels import is_pointwise
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
-from warpline.rulekit.own_launches import RECURRENT, model_uncompilable, uncompilable
+from warpline.rulekit.own_launches import model_uncompilable, uncompilable
 from warpline.rulekit.replaying import regions_overwritten
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep

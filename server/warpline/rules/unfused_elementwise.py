@@ -180,6 +180,7 @@ from warpline.rulekit.compiled_reach import (
     compiled_again,
     in_order,
     lines_in,
+    not_compiled,
     reached_ms,
     runs_compiled,
     skipped_at,
@@ -410,9 +411,14 @@ def _holds_the_step(context: Context, source: Source, function: cst.FunctionDef)
 def _compiled_with(
     context: Context, source: Source, function: cst.FunctionDef, costs: Sequence[LineCost]
 ) -> list[LineCost]:
-    """The lines that are compiled with the function: ``costs``, its own, and those of what it calls. Where it
-    has the loop of the steps it is not compiled whole, and what it calls can be without it."""
-    return list(costs) if _holds_the_step(context, source, function) else in_order(context, costs)
+    """The lines that are compiled with the function: ``costs``, its own, and those of what it calls, but for
+    what torch.compile leaves as it is. Where the function has the loop of the steps it is not compiled whole,
+    and what it calls can be without it."""
+    if _holds_the_step(context, source, function):
+        return list(costs)
+    inside = in_order(context, costs)
+    left = not_compiled(context, inside)
+    return [cost for cost in inside if cost.place not in left]
 
 
 def _lines_in(context: Context, source: Source, function: cst.FunctionDef) -> list[LineCost]:
