@@ -14,7 +14,7 @@ from warpline.diagnosis.diagnose import diagnose
 from warpline.model.change import Change, JoinedBatches, LargerBatch, Replace, Scale, Together
 from warpline.model.report import Predicted
 from warpline.rulekit import Context, Refused
-from warpline.rules.small_batch import doubled
+from warpline.rulekit.batches import doubled
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 

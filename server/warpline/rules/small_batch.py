@@ -456,10 +456,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
 
 import libcst as cst
 
@@ -467,38 +466,27 @@ from warpline.model import costs
 from warpline.model.change import Change, JoinedBatches, LargerBatch, Replace, Scale, Together
 from warpline.model.profile import Kernel, LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.accumulating import Parts, accumulated_every, parts_of
-from warpline.rulekit.changing import Changes
-from warpline.rulekit.drawn import drawn
-from warpline.rulekit.framework_settings import ACCUMULATES, accumulating_half
-from warpline.rulekit.holders import holder
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.accumulating import Parts, parts_of
+from warpline.rulekit.batches import FACTOR, batches, half_as_many
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms
-from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
+from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.memory import free_bytes
-from warpline.rulekit.number_reads import is_whole, whole
-from warpline.rulekit.origins import origin
-from warpline.rulekit.queues import taken
 from warpline.rulekit.saving import Spent
-from warpline.rulekit.slicing import Slices, sliced
-from warpline.rulekit.training import TrainingStep, training_steps
-from warpline.wire.run import Site
-from warpline.wire.sites import Loader, facts_of
 
 #: More of the device's memory than this, and twice the batch may not fit.
 _MEMORY_SHARE = costs.bound("batch-memory")
-_FACTOR = 2
 _MOST_OF_FREE = costs.bound("memory-for-activations")
 #: Up to here a kernel takes as long for more samples.
 _SHORT_MS = costs.value("short-kernel-ns") / 1e6
-#: A kernel that fills less of the device than this takes as long for _FACTOR times the samples.
-_FILLED = 1 / _FACTOR
+#: A kernel that fills less of the device than this takes as long for FACTOR times the samples.
+_FILLED = 1 / FACTOR
 #: Share of the step, in percent, that each sample must cost less.
 _GAIN_PERCENT = 5.0
 _MOST_OF_THE_STEP = 0.5  # chosen, not fitted
 #: What a step that trains must gain: most of it takes no longer for more samples.
-_HARDLY_COMPUTES = 100 * _MOST_OF_THE_STEP * (1 - 1 / _FACTOR)
+_HARDLY_COMPUTES = 100 * _MOST_OF_THE_STEP * (1 - 1 / FACTOR)
 #: Operators that take a sample, or some, out of a batch.
 _PIECES = {"aten::select", "aten::unbind", "aten::index", "aten::slice", "aten::narrow", "aten::as_strided"}
 _MATRIX = 2  # dimensions
@@ -524,8 +512,8 @@ class SmallBatch(Rule):
         trial of them: how many samples an update sees is not a question of speed alone."""
         profile = context.profile
         between, products = Spent(profile.lines, launching_ms), Spent(profile.lines, _weights_ms)
-        waiting, most = between.total, between.total * (1 - 1 / _FACTOR)
-        shared = products.total * (1 - 1 / _FACTOR)
+        waiting, most = between.total, between.total * (1 - 1 / FACTOR)
+        shared = products.total * (1 - 1 / FACTOR)
         launching = context.share(most) >= _GAIN_PERCENT and context.matters(most)
         if not launching and context.share(shared) < _GAIN_PERCENT:
             return
@@ -536,7 +524,7 @@ class SmallBatch(Rule):
         spent = between if launching else products
         operators = sum(cost.device_ms for cost in between)
         calls = sum(cost.launches for cost in between)
-        for batch in _batches(context):
+        for batch in batches(context):
             size = batch.what[1]
             once = sum(spent for cost, spent in between.items() if _is_once(context, cost, size))
             least = 0.0 if launching else _GAIN_PERCENT
@@ -560,11 +548,11 @@ class SmallBatch(Rule):
                 {"size": count(*batch.what), **evidence},
                 cause=spent.hottest.place,
                 cost_ms=spent.total,
-                saving_ms=once * (1 - 1 / _FACTOR) if launching else shared,
+                saving_ms=once * (1 - 1 / FACTOR) if launching else shared,
                 change=Together(
                     (
                         *_of_lines(context, {*between, *products}, size),
-                        LargerBatch(_FACTOR, batch.epoch),
+                        LargerBatch(FACTOR, batch.epoch),
                     )
                 ),
                 # Only a trial tells which weights are read from memory, and which operators take no longer.
@@ -580,7 +568,7 @@ class SmallBatch(Rule):
         thin = Spent(profile.lines, partial(_thin_ms, context))
         waiting, filling = idle.total, thin.total
         # Twice the samples take the same launches, and the same time in kernels that half fill the device.
-        saving = (waiting + filling) * (1 - 1 / _FACTOR)
+        saving = (waiting + filling) * (1 - 1 / FACTOR)
         if context.share(saving) < _GAIN_PERCENT or not context.matters(saving):
             return
         peak, whole = profile.facts.memory.peak_bytes, context.device.memory_bytes
@@ -590,7 +578,7 @@ class SmallBatch(Rule):
         if peak > _MEMORY_SHARE * whole:
             return
         hottest = max([*idle, *thin], key=lambda cost: idle.get(cost, 0.0) + thin.get(cost, 0.0))
-        for batch in _batches(context):
+        for batch in batches(context):
             evidence = {
                 "size": count(*batch.what),
                 "idle": ms("idle while launching", waiting),
@@ -702,7 +690,7 @@ def _in_fewer(context: Context, cost: LineCost, factor: int) -> Iterator[Change]
     yield Scale((cost.place,), device=max(0.0, 1 - less), host=1 / factor)
 
 
-def _on_more_rows(cost: LineCost, factor: int = _FACTOR) -> Change:
+def _on_more_rows(cost: LineCost, factor: int = FACTOR) -> Change:
     """One call with ``factor`` times the rows in place of ``factor`` calls; a trial tells what it saves."""
     share, places = min(1.0, cost.device_ms / cost.step_ms) if cost.step_ms else 0.0, (cost.place,)
     return Replace("rows", places, Scale(places), (str(factor),), (share,))
@@ -752,55 +740,11 @@ def _of_lines(context: Context, costs: Collection[LineCost], size: int) -> Itera
     updates = {place for site in context.sites("optimizer") for place in site.uses}
     for cost in context.profile.lines:
         if cost.place in updates:  # as many parameters
-            yield Scale((cost.place,), device=1 / _FACTOR)
+            yield Scale((cost.place,), device=1 / FACTOR)
         elif cost in costs and _is_once(context, cost, size):
             yield _on_more_rows(cost)
         elif not cost.loader_ms and (cost in costs or not cost.launches):
-            yield Scale((cost.place,), host=_FACTOR)
-
-
-class _Batch(NamedTuple):
-    place: tuple[str, int]  # where its size is written
-    what: tuple[str, int, str]  # that number, as evidence
-    whence: str
-    fix: Callable[[], Fix]
-    how: str = "{size} samples per batch"
-    epoch: int | None = None  # batches in one
-
-
-def _batches(context: Context) -> Iterator[_Batch]:
-    """Batches that the steps take, of a loader, sliced in a loop, off a queue or at random."""
-    for site in context.sites("loader"):
-        loader = facts_of(Loader, site)
-        size = loader.batch_size
-        if isinstance(size, int) and loader.batches_per_epoch != 1 and context.costs(site.uses):
-            place, what = edit_site(context, site, "batch_size"), ("batch size", size, "samples")
-            yield _Batch(
-                place,
-                what,
-                whence(context, site, "batch_size"),
-                partial(doubled, context, site, size),
-                epoch=loader.batches_per_epoch,
-            )
-    for found in (*sliced(context), *taken(context), *drawn(context)):
-        fix = partial(_sliced, context, found)
-        words = f" Its value is {found.size.words}." if found.size.kind != "literal" else ""
-        if found.parts:
-            how = "the data in {size} parts"
-            yield _Batch(found.size.place, ("batches", found.number, "parts"), words, fix, how)
-        else:
-            yield _Batch(found.size.place, ("batch size", found.number, "samples"), words, fix)
-
-
-def _sliced(context: Context, found: Slices) -> Fix:
-    if found.parts and found.number % _FACTOR:
-        raise Refused("the number of parts is odd")
-    number = str(found.number // _FACTOR if found.parts else found.number * _FACTOR)
-    changes = Changes(context)
-    changes.at_origin(found.size, "the batch size", number)
-    for node in found.again:
-        changes.of(found.source).replace(node, number)
-    return changes.of(found.size.source).fix("Double the batch", "unsafe")
+            yield Scale((cost.place,), host=FACTOR)
 
 
 def _thin_ms(context: Context, cost: LineCost) -> float:
@@ -833,60 +777,10 @@ def _change(context: Context, thin: Mapping[LineCost, float], epoch: int | None)
     """Twice the batch; what half fills the device now takes no longer for it."""
     joined = list[Change]()
     with contextlib.suppress(Refused):
-        joined += [JoinedBatches(_FACTOR)] if _half_as_many(context) else []
+        joined += [JoinedBatches(FACTOR)] if half_as_many(context) else []
     filled = (
-        Scale((cost.place,), device=1 - (1 - 1 / _FACTOR) * min(1.0, spent / cost.device_ms))
+        Scale((cost.place,), device=1 - (1 - 1 / FACTOR) * min(1.0, spent / cost.device_ms))
         for cost, spent in thin.items()
         if cost.device_ms > 0
     )
-    return Together((*filled, LargerBatch(_FACTOR, epoch), *joined))
-
-
-def doubled(context: Context, site: Site, size: int) -> Fix:
-    """The edit that doubles a loader's batch. Raises Refused."""
-    present = setting(context, site, "batch_size")
-    if present is not None and present.editable and present.source.literal(present.node) != size:
-        raise Refused("the batch size was changed since the run")
-    others = _half_as_many(context)
-    title = "Double the batch" + (ACCUMULATES if others else "")
-    if present is not None and not present.editable and not others and holder(site, "batch_size") is None:
-        return _at_the_call(context, site, title)
-    return change_loader(context, site, title, others=others, batch_size=str(size * _FACTOR))
-
-
-def _half_as_many(context: Context) -> list[Edits]:
-    """The edits by which an update adds up the gradients of half as many batches; [] if it adds up none.
-    Raises Refused."""
-    step = next((found for found in training_steps(context) if found.loop is not None), None)
-    accumulation = _accumulation(context, step) if step is not None else None
-    if accumulation is None:
-        return accumulating_half(context)
-    source, node, number = accumulation
-    if number % _FACTOR:
-        raise Refused("the number of accumulated batches is odd")
-    return [Edits(source).replace(node, str(number // _FACTOR))]
-
-
-def _at_the_call(context: Context, site: Site, title: str) -> Fix:
-    """``DataLoader(data, BATCH)`` -> ``DataLoader(data, 2 * BATCH)``, for a name with several values that
-    nothing else reads."""
-    source, call = loader_call(context, site)
-    passed = source.argument(call, "batch_size", 1)
-    if passed is None or not isinstance(passed.value, cst.Name):
-        raise Refused("no value was found for the batch size")
-    name = passed.value.value
-    if len(source.reads(name, source.module)) != 1:
-        raise Refused(f"`{name}` is used elsewhere too, and no single value was found for it")
-    return Edits(source).replace(passed.value, f"{_FACTOR} * {name}").fix(title, "unsafe")
-
-
-def _accumulation(context: Context, step: TrainingStep) -> tuple[Source, cst.BaseExpression, int] | None:
-    """The one number N of ``if (i + 1) % N == 0: optimizer.step()``."""
-    every = accumulated_every(step)
-    if every is None:
-        return None
-    found = origin(context, step.source, every, ends=is_whole)
-    number = whole(context, found)
-    if number is None or found.node is every:
-        raise Refused("the number of accumulated batches was not found")
-    return found.source, found.node, number
+    return Together((*filled, LargerBatch(FACTOR, epoch), *joined))
