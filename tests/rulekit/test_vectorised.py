@@ -76,6 +76,9 @@ def edited(body: str, autocast: bool = False) -> str:
 COST = "  #> cost step_ms=9 calls=9; op aten::select count=9 cpu_ms=1; op aten::mul count=9 cpu_ms=1\n"
 
 
+TAKEN = COST.replace("select count=9", "unbind count=1 shapes=[[9,4]]")
+
+
 @pytest.mark.parametrize(
     ("body", "after"),
     [
@@ -106,13 +109,36 @@ COST = "  #> cost step_ms=9 calls=9; op aten::select count=9 cpu_ms=1; op aten::
             + "    return torch.stack(rows)\n",
             "    rows = torch.vmap(lambda x_i: x_i * 2)(x)\n    return rows\n",
         ),
+        # Sums of all rounds.
+        (
+            "    total = 0\n    for a, b in zip(x, w):\n        total += (a * b).exp()" + COST
+            + "    return total / len(x)\n",
+            "    total = 0\n    total += torch.vmap(lambda a, b: (a * b).exp())(x, w).sum(0)\n"
+            "    return total / len(x)\n",
+        ),
+        (
+            "    total = x[0]\n    for i in range(9):\n        part = x[i] * w[i]" + COST
+            + "        total = total + part.exp()\n    return total\n",
+            "    total = x[0]\n    def each_x_i(x_i, w_i):\n        part = x_i * w_i\n"
+            "        return part.exp()\n"
+            "    total = total + torch.vmap(each_x_i)(x, w).sum(0)\n    return total\n",
+        ),
+        (
+            "    rows = []\n    for row in x:\n        rows.append(row * 2)" + TAKEN
+            + "    return sum(rows) / len(rows)\n",
+            "    rows = torch.vmap(lambda row: row * 2)(x)\n    return rows.sum(0) / len(rows)\n",
+        ),
+        (
+            "    return sum(row.square() * 2 for row in x)" + COST,
+            "    return torch.vmap(lambda row: row.square() * 2)(x).sum(0)\n",
+        ),
     ],
 )  # fmt: skip
 def test_the_work_of_a_round_is_called_for_all_pieces(body: str, after: str) -> None:
     assert edited(body) == after
 
 
-TAKEN = COST.replace("select count=9", "unbind count=1 shapes=[[9,4]]")
+SUM = "    total = w[:4].clone()\n    for row in x:\n        {}\n    return total\n"
 NUMBERS = "    kept = []\n    for i in range(9):\n        kept.append((w[i] * 2).item())"
 ROWS = f"    rows = []\n    last = 0.0\n    for row in x:{TAKEN}{{}}    return torch.stack(rows){{}}\n"
 
@@ -143,7 +169,15 @@ ROWS = f"    rows = []\n    last = 0.0\n    for row in x:{TAKEN}{{}}    return t
             ROWS.format("        kept = row * 2" + COST + "        rows.append(kept)\n", ", kept"),
             "outside the loop",
         ),
-        (ROWS.format("        rows.append(row * 2)" + COST, ", len(rows)"), "used elsewhere"),
+        (ROWS.format("        rows.append(row * 2)" + COST, ", rows[0]"), "used elsewhere"),
+        (ROWS.format("        rows.append(row * len(rows))" + COST, ""), "used elsewhere"),
+        # Neither a list nor a sum of tensors.
+        (SUM.format("total -= row.exp()" + TAKEN), "nor added up"),
+        (SUM.format("total = row + total" + TAKEN), "nor added up"),
+        (SUM.format("part = row * 2" + TAKEN + "        total += 1"), "nor added up"),
+        # A sum that the rounds read, or that something else is added to.
+        (SUM.format("row = row + total.mean()" + TAKEN + "        total += row"), "the previous one"),
+        (SUM.format("total += row" + TAKEN + "        total += row * 2"), "does more than compute"),
         (
             "    rows = [row * 2 for row in x]" + COST + "    return torch.stack(rows, 0), rows[0]\n",
             "used elsewhere",

@@ -19,6 +19,7 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement, appended, plain_lines
 
 _BY_HAND = "call the function with the whole tensor, or use `torch.vmap`"
+_NEITHER = "the results are neither collected in a list nor added up"
 _NUMBERS = (
     "its iterations compute with single numbers: read those before the loop (`tolist()`), and compute with "
     "them instead of with tensors"
@@ -222,16 +223,13 @@ def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
     if small is None or loop.orelse is not None:
         raise Refused("iterations may differ")
     kept = small[-1]
-    added = appended(kept)
-    if added is None:
-        raise Refused("the results are not collected in a list")
-    pieces, value = source.code(added[0]), added[1]
-    start = list_above(source, loop, pieces)
-    _refuse_carried(source, loop, small)
+    end = _end(one, kept)
+    start = list_above(source, loop, end.pieces) if end.pieces else None
+    _refuse_carried(source, loop, small, end)
     _take(one, loop.target, loop.iter, loop)
     _index(one, loop.target, loop.iter, *small)
     if len(small) == 1:
-        edits.replace_statement(loop, f"{pieces} = {_mapped(edits, one, _function(one, value))}")
+        edits.replace_statement(loop, end.text(_mapped(edits, one, _function(one, end.value))))
     else:
         name = f"each_{next(iter(one.given))}"
         if name in names_in(source.module):
@@ -240,10 +238,46 @@ def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
         for node, text in one.replaced.items():
             if not source.inside(node, kept):
                 edits.replace(node, text)
-        edits.replace(kept, f"return {one.code(value)}")
-        edits.insert_after(loop, f"{pieces} = {_mapped(edits, one, name)}")
-    edits.remove(start)
-    put_stacked(source, edits, loop, pieces, 3)
+        edits.replace(kept, f"return {one.code(end.value)}")
+        edits.insert_after(loop, end.text(_mapped(edits, one, name)))
+    if start is not None:
+        edits.remove(start)
+        put_stacked(source, edits, loop, end.pieces, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """What the last statement of a round does with its ``value``: it goes into the list ``pieces``, else it
+    is added to the name ``total``, by a statement that begins with ``head``."""
+
+    value: cst.BaseExpression
+    pieces: str = ""
+    total: str = ""
+    head: str = ""
+
+    def text(self, values: str) -> str:
+        """The statement that does it with the tensor of all values."""
+        return f"{self.pieces} = {values}" if self.pieces else f"{self.head} {values}.sum(0)"
+
+
+def _end(one: _Round, kept: cst.BaseSmallStatement) -> _End:
+    """Raises Refused for another statement, and where the record shows no sum of tensors."""
+    source, added = one.source, appended(kept)
+    if added is not None:
+        return _End(added[1], pieces=source.code(added[0]))
+    if isinstance(kept, cst.AugAssign) and isinstance(kept.operator, cst.AddAssign):
+        total, nodes = source.code(kept.target), one.at("add", kept)
+        found = _End(kept.value, total=total, head=f"{total} +=")
+    elif isinstance(kept, cst.Assign) and isinstance(kept.value, cst.BinaryOperation):
+        total, nodes = source.code(kept.value.left), one.at("add", kept.value)
+        nodes = nodes if [source.code(one.target) for one in kept.targets] == [total] else []
+        found = _End(kept.value.right, total=total, head=f"{total} = {total} +")
+    else:
+        raise Refused(_NEITHER)
+    # The first is added to a number, where the sum begins with one.
+    if not total.isidentifier() or 2 * sum(len(node.inputs) == 2 for node in nodes) <= len(nodes):
+        raise Refused(_NEITHER)
+    return found
 
 
 def is_recurrence(source: Source, loop: cst.CSTNode) -> bool:
@@ -280,19 +314,20 @@ def _is_linear(source: Source, name: cst.Name, bound: Collection[str]) -> bool:
     return isinstance(above, (cst.Assign, cst.AnnAssign, cst.AugAssign))
 
 
-def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStatement]) -> None:
-    """Raises Refused where a round reads what the one before it gave, or something else what a round gave."""
+def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStatement], end: _End) -> None:
+    """Raises Refused where a round reads what the one before it gave, or something else what a round gave;
+    but for the sum that it ends with."""
     known: set[str] = set()
     bound = _bound(loop.body)
     for line in small:
         if not isinstance(line, (cst.Assign, cst.AnnAssign)) and line is not small[-1]:
             raise Refused("an iteration does more than compute its result")
-        if (_read(line) & bound) - known:
+        if ((names_in(end.value) if line is small[-1] else _read(line)) & bound) - known:
             raise Refused("each iteration needs the result of the previous one")
         if any(isinstance(one, (cst.Attribute, cst.Subscript)) for one in _targets(line)):
             raise Refused("an iteration does more than compute its result")
-        known |= _bound(line)
-    for name in sorted(bound | names_in(loop.target)):
+        known |= _bound(line) - {end.total}
+    for name in sorted((bound | names_in(loop.target)) - {end.total}):
         if not all(source.inside(use, loop) for use in source.uses(name, source.scope(loop))):
             raise Refused(f"`{name}` is used outside the loop, too")
 
@@ -350,18 +385,21 @@ def list_above(source: Source, loop: cst.For, pieces: str) -> Statement:
 def put_stacked(
     source: Source, edits: Edits, loop: cst.CSTNode, pieces: str, uses: int, laid: str = ""
 ) -> None:
-    """Replace the stack of the list ``pieces``, which its function names so often, by its name. Raises
-    Refused."""
+    """Replace the stack of the list ``pieces``, which its function names so often beside its length, which
+    the tensor has as well, by its name. Raises Refused."""
     scope = source.scope(loop)
     named = [
         each for each in source.nodes(cst.Name, cst.Attribute, within=scope) if source.code(each) == pieces
     ]
-    calls = [
+    given = [
         call
         for call in source.nodes(cst.Call, within=scope)
-        if call.args and source.code(call.args[0].value) == pieces and source.is_named(call.func, *_JOINING)
+        if call.args and source.code(call.args[0].value) == pieces
     ]
-    if len(named) != uses or len(calls) != 1:
+    calls = [call for call in given if source.is_named(call.func, *_JOINING) or _adds_up(source, call)]
+    after = source.extent(loop)[-1]
+    lengths = [call for call in given if source.code(call.func) == "len" and source.line(call) > after]
+    if len(named) != uses + len(lengths) or len(calls) != 1:
         raise Refused("the list of results is used elsewhere, too, or not stacked")
     edits.replace(calls[0], _after(source, calls[0], pieces, laid))
 
@@ -372,6 +410,8 @@ _JOINING = ("torch.stack", "torch.cat", "torch.concat", "torch.concatenate")
 
 def _after(source: Source, call: cst.Call, text: str, laid: str) -> str:
     """What takes the place of ``call``, which joins the pieces that ``text`` gives as one tensor."""
+    if _adds_up(source, call) and not laid:  # windows of integers would be added up in another type
+        return f"{text}.sum(0)"
     if not source.is_named(call.func, *_JOINING):
         raise Refused("the results are not stacked")
     given = source.argument(call, "dim", 1)
@@ -383,6 +423,11 @@ def _after(source: Source, call: cst.Call, text: str, laid: str) -> str:
     if dim != 0:
         raise Refused("the results are joined along another dimension than the first")
     return f"{text}.flatten(0, 1)"
+
+
+def _adds_up(source: Source, call: cst.Call) -> bool:
+    """Whether it is Python's ``sum`` of a list."""
+    return source.name(call.func) == "sum" and len(call.args) == 1
 
 
 # -- names --------------------------------------------------------------------------------------
