@@ -163,6 +163,12 @@ for p in params:
         d_p = d_p.add(p, alpha=decay)
     p.add_(d_p, alpha=-lr)
 """,
+    "unpacked": """
+for p, mine in zip(params, averages):
+    grad, rate, *more, late = p.grad, lr, *(beta, decay), mine
+    p.add_(grad, alpha=-rate)
+    late.mul_(beta)
+""",
     "chosen": """
 for p in params:
     if p.grad is not None:

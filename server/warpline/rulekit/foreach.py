@@ -112,6 +112,8 @@ class Loop(Numbers):
         if only_target(assign) is None:
             return False
         pairs = list(assignments(self.source, assign))
+        if any(self.own(one) for one in descend(statement, cst.StarredElement)):
+            return False
         if not all(isinstance(one, cst.Name) and self.path(two) for one, two in pairs):
             return False
         self.names |= {name for one, two in pairs if self.own(two) for name in self._named(one)}
@@ -185,9 +187,11 @@ class Loop(Numbers):
         elif isinstance(statement, cst.If):
             self._branch(statement)
         elif isinstance(small, cst.Assign) and target is not None and statement is self.body[-1]:
-            if not self.own(target) or not self.path(target):
+            self.hint = "value"
+            code = self._tensors(small.value, changes=True)
+            if code is None or not self.own(target) or not self.path(target):
                 raise self._line(statement)
-            self._store(target, small.value)
+            self.store(target, code)
         else:
             raise self._line(statement)
 
@@ -210,12 +214,12 @@ class Loop(Numbers):
         step = self.source.module.default_indent
         self.written.lines[before:] = [f"if {test}:", *(step + one for one in self.written.lines[before:])]
 
-    def _store(self, target: cst.BaseExpression, value: cst.BaseExpression) -> None:
-        """``self.kept[name] = new`` at the end of a round: once all are computed, in a loop of its own."""
-        self.hint = "value"
-        code, named = self._tensors(value, changes=True), sorted(self._named(target) & self.names)
+    def store(self, target: cst.BaseExpression, code: str) -> None:
+        """``self.kept[name] = new`` at the end of a round: once ``code`` has computed all, in a loop of its
+        own. Raises Refused."""
+        named = sorted(self._named(target) & self.names)
         refused = OTHER.format(self.source.code(target))
-        if code is None or self._named(target) & set(self.written.made) or any(map(self._read_after, named)):
+        if self._named(target) & set(self.written.made) or any(map(self._read_after, named)):
             raise Refused(refused)
         held = code if code.isidentifier() else self._held(code)
         nodes = {name.value: name for name in descend(target, cst.Name) if name.value in named}

@@ -1,6 +1,9 @@
-"""Loops that call a function of the user's for each tensor, which then takes lists of tensors."""
+"""Loops that call a function of the user's for each tensor, which then takes lists of tensors, and returns a
+list where it returned a tensor."""
 
 from __future__ import annotations
+
+import re
 
 import libcst as cst
 
@@ -11,9 +14,9 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.foreach import Loop, has_lists, over_lists
 from warpline.rulekit.foreach_record import ADVICE, check_rounds
 from warpline.rulekit.origins import parameter_of
-from warpline.rulekit.terms import function_at
+from warpline.rulekit.terms import descend, function_at
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, alone, called_name
+from warpline.syntax.source import Source, alone, called_name, only_target
 
 
 def lists_at(context: Context, cost: LineCost) -> Fix:
@@ -34,7 +37,7 @@ def _called(context: Context, source: Source, line: int, call_line: int) -> Fix:
     if function is None or not loops or not isinstance(loops[0], cst.For):
         raise Refused(ADVICE)
     loop = Loop(context, source, loops[0])
-    call = _only_call(context, function, loop)
+    call, target = _only_call(context, function, loop)
     inner, edits = _Body(context, source, function), Edits(source)
     inner.module = edits.add_import("torch", "import torch")
     given = []
@@ -54,21 +57,41 @@ def _called(context: Context, source: Source, line: int, call_line: int) -> Fix:
         raise Refused(ADVICE)
     inner.rewrite(edits)
     check_rounds(context, source.path, inner.written.operations)
-    loop.collect(edits, [f"{source.code(call.func)}({', '.join(given)})"])
+    written = f"{source.code(call.func)}({', '.join(given)})"
+    if target is not None:
+        loop.hint = "value"
+        loop.store(target, written)
+    loop.collect(edits, loop.written.lines or [written])
     return inner.result(edits)
 
 
-def _only_call(context: Context, function: cst.FunctionDef, loop: Loop) -> cst.Call:
-    """The call that is all that a round does, if nothing else uses the function. Raises Refused."""
+def _only_call(
+    context: Context, function: cst.FunctionDef, loop: Loop
+) -> tuple[cst.Call, cst.BaseExpression | None]:
+    """The call that is all that a round does, and what the round keeps the result in, if nothing else uses
+    the function, but to keep it as ``self.update``. Raises Refused."""
     small = alone(loop.body[0]) if len(loop.body) == 1 else None
-    call = small.value if isinstance(small, cst.Expr) else None
+    target = only_target(small)
+    call = small.value if isinstance(small, (cst.Expr, cst.Assign)) else None
     name = function.name.value
     if not isinstance(call, cst.Call) or called_name(call) != name:
         raise Refused(ADVICE)
+    if isinstance(small, cst.Assign) and (target is None or not loop.own(target) or not loop.path(target)):
+        raise Refused(ADVICE)
+    returned = [one for one in descend(function.body, cst.Return) if isinstance(one, cst.Return)]
+    if bool(returned) != isinstance(small, cst.Assign):
+        raise Refused(f"what `{name}` returns is not kept in each round")
     uses = [one for other in context.sources() for one in other.nodes(cst.Name) if one.value == name]
-    if len(uses) != 2 or function.decorators:  # its own and the call's
+    kept = [
+        assign
+        for assign in loop.source.nodes(cst.Assign)
+        if (held := only_target(assign)) is not None
+        and loop.source.code(held) == loop.source.code(call.func) != name == loop.source.code(assign.value)
+    ]
+    # Its own and the call's, and two where it is kept.
+    if len(uses) != 2 + 2 * len(kept) or len(kept) > 1 or function.decorators:
         raise Refused(f"`{name}` is used elsewhere, too: give it lists of tensors by hand")
-    return call
+    return call, target
 
 
 class _Body(Loop):
@@ -86,16 +109,47 @@ class _Body(Loop):
     def rewrite(self, edits: Edits) -> None:
         """Put the calls for lists in place of each statement. Raises Refused."""
         for statement in self.body:
-            before = len(self.written.lines)
-            self.statement(statement)
+            if self._asks_for_none(statement):
+                continue
+            before, known = len(self.written.lines), {*self.written.lists}
+            small = alone(statement)
+            if isinstance(small, cst.Return) and small.value is not None and statement is self.body[-1]:
+                self.lines = self.source.extent(statement)
+                code = self._tensors(small.value, changes=True)
+                if code is None:
+                    raise self._other(small)
+                self.written.lines.append(f"return {code}")
+            else:
+                self.statement(statement)
             if not isinstance(statement, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
                 raise Refused(ADVICE)
+            self.written.lines[before:before] = [
+                self._looked_up(code) for code in self.written.lists if code not in known
+            ]
             if len(self.written.lines) == before:
                 edits.remove(statement)
             else:
                 edits.replace_statement(statement, "\n".join(self.written.lines[before:]))
-        if self.written.lists.keys() != self.names:
+
+    def _looked_up(self, code: str) -> str:
+        """The list of ``p.data`` for each ``p`` of a list that is given. Raises Refused."""
+        name, _, attributes = code.partition(".")
+        if name not in self.names or not re.fullmatch(r"\w+(\.\w+)*", attributes):
             raise Refused("the function looks up more of a tensor than it is given")
+        return f"{self.written.lists[code]} = [one.{attributes} for one in {name}]"
+
+    def _asks_for_none(self, statement: cst.CSTNode) -> bool:
+        """``if old is None: return new``, which no list is."""
+        if not isinstance(statement, cst.If) or statement.orelse is not None:
+            return False
+        test = statement.test
+        inner = alone(statement.body.body[0]) if len(statement.body.body) == 1 else None
+        return (
+            isinstance(inner, cst.Return)
+            and isinstance(test, cst.Comparison)
+            and self.path(test.left)
+            and [self.source.code(one).strip() for one in test.comparisons] == ["is None"]
+        )
 
     def _read_after(self, name: str) -> bool:
         return False

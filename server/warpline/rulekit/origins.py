@@ -7,7 +7,7 @@ finding says so. Only what can be followed without doubt is followed: one assign
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -222,17 +222,31 @@ def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseE
 def assignments(
     source: Source, within: cst.CSTNode | None = None
 ) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """The targets of assignments with what each gets, those of a tuple one by one; those with a type last."""
+    """The targets of assignments with what each gets, those of a tuple one by one, without what a star
+    unpacks; those with a type last."""
     for node in source.nodes(cst.Assign, within=within):
         for target in (one.target for one in node.targets):
             if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
-                for entry, value in zip(target.elements, node.value.elements, strict=False):
-                    yield entry.value, value.value
+                yield from _one_by_one(target.elements, node.value.elements)
             else:
                 yield target, node.value
     for typed in source.nodes(cst.AnnAssign, within=within):
         if typed.value is not None:
             yield typed.target, typed.value
+
+
+def _one_by_one(
+    targets: Sequence[cst.BaseElement], values: Sequence[cst.BaseElement]
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    starred = [isinstance(one, cst.StarredElement) for one in (*targets, *values)]
+    for entry, value in zip(targets, values, strict=False):
+        if isinstance(entry, cst.StarredElement) or isinstance(value, cst.StarredElement):
+            break
+        yield entry.value, value.value
+    for entry, value in zip(reversed(targets), reversed(values), strict=False) if any(starred) else ():
+        if isinstance(entry, cst.StarredElement) or isinstance(value, cst.StarredElement):
+            break
+        yield entry.value, value.value
 
 
 def _defaults(

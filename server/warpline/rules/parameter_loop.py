@@ -4,8 +4,9 @@
 
 Finds loops that run the same few elementwise operations on one parameter after the other, outside of
 autograd: a hand-written average of the weights (EMA), optimizer or gradient clipping. A function that only
-such a loop calls, for each tensor, gets the lists. Also such a loop of a
-framework's (diffusers' `EMAModel`, timm's `ModelEmaV2`), with the setting or the class that does without it.
+such a loop calls, for each tensor, gets the lists, and returns one if the loop keeps what it returns. Also
+such a loop of a framework's (diffusers' `EMAModel`, timm's `ModelEmaV2`), with the setting or the class that
+does without it.
 
 ## Why is this slow
 
