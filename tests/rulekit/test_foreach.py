@@ -289,6 +289,19 @@ def test_comments_stay_with_what_they_are_about(tmp_path: Path) -> None:
     )
 
 
+def test_comments_stay_with_the_numbers_that_are_read(tmp_path: Path) -> None:
+    loop = """
+for name, p in names.items():
+    # Each.
+    log[name] = p.norm().item()  # one
+    # The last.
+    log[0] = p.norm().item() * 2  # two
+"""
+    before, after, _ = edited(tmp_path, loop)
+    assert all(after.count(one) == 1 for one in ("# Each.", "# one", "# The last.", "# two"))
+    assert all(map(torch.equal, run(before, 2), run(after, 2)))
+
+
 def test_lists_that_would_outlive_the_loop_are_let_go(tmp_path: Path) -> None:
     loop = """
 for p, mine in zip(params, averages):

@@ -13,7 +13,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.foreach_arithmetic import OPERATORS, OTHER
+from warpline.rulekit.foreach_arithmetic import OPERATORS, OTHER, comments, trailing
 from warpline.rulekit.foreach_numbers import Numbers
 from warpline.rulekit.foreach_record import ADVICE, check_rounds
 from warpline.rulekit.origins import assignments
@@ -249,13 +249,13 @@ class Loop(Numbers):
                 self.read_at_once(self.body[at:], "\n".join(self._head()))
             else:
                 self.statement(statement)
-            block += _comments(statement)
+            block += comments(statement)
             block += self.written.lines[before:]
-            note = _trailing(statement)
-            if note and len(self.written.lines) > before and statement is not self.body[-1]:
-                block[-1] += f"  {note}"
             if reads:
                 break
+            note = trailing(statement)
+            if note and len(self.written.lines) > before and statement is not self.body[-1]:
+                block[-1] += f"  {note}"
         for name in self.written.made:
             if self._read_after(name):
                 raise Refused(f"`{name}` is read after the loop")
@@ -291,7 +291,7 @@ class Loop(Numbers):
         end = (first - 1, len(source.lines[first - 2]))
         head = lines_of(source.slice(at, end))
         head = [head[0], *(text.removeprefix(outer) for text in head[1:])]
-        lead = [one.comment.value for one in _leading(self.body[0]) if one.comment is not None]
+        lead = comments(self.body[0])
         # Comments above the arithmetic go there with it.
         while lead and head and head[-1].strip() == lead[-1]:
             head.pop()
@@ -322,17 +322,3 @@ class Loop(Numbers):
         scope = source.enclosing(loop, cst.FunctionDef)
         after = [one for one in source.block(loop) if source.line(one) > source.line(loop)]
         return scope is None or source.parent(source.parent(loop) or loop) is not scope or bool(after)
-
-
-def _leading(statement: cst.CSTNode) -> list[cst.EmptyLine]:
-    return list(getattr(statement, "leading_lines", ()))
-
-
-def _comments(statement: cst.CSTNode) -> list[str]:
-    return [line.comment.value for line in _leading(statement) if line.comment is not None]
-
-
-def _trailing(statement: cst.CSTNode) -> str:
-    space = getattr(statement, "trailing_whitespace", None)
-    comment = getattr(space, "comment", None)
-    return str(comment.value) if comment is not None else ""

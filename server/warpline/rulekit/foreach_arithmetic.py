@@ -341,3 +341,16 @@ def _word(source: Source, node: cst.CSTNode) -> str:
         key = source.literal(index.value) if isinstance(index, cst.Index) else None
         return key if isinstance(key, str) and key.isidentifier() else _word(source, node.value)
     return node.value if isinstance(node, cst.Name) else "value"
+
+
+def comments(statement: cst.CSTNode) -> list[str]:
+    """The comments above a statement."""
+    lines = getattr(statement, "leading_lines", ())
+    return [line.comment.value for line in lines if line.comment is not None]
+
+
+def trailing(statement: cst.CSTNode) -> str:
+    """The comment behind a statement; else ""."""
+    space = getattr(statement, "trailing_whitespace", None)
+    comment = getattr(space, "comment", None)
+    return str(comment.value) if comment is not None else ""

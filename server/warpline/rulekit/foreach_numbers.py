@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from warpline.rulekit.foreach_arithmetic import OTHER, Arithmetic
+from warpline.rulekit.foreach_arithmetic import OTHER, Arithmetic, comments, trailing
 from warpline.rulekit.foreach_record import READ, SUMMED, Operation
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Refused
@@ -44,8 +44,12 @@ class Numbers(Arithmetic):
             self.lines = self.source.extent(statement)
             if any(True for _ in descend(statement, *_NOT_APART)):
                 raise self._other(statement)
-            text.append(self._with_names(statement, values))
+            code = self._with_names(statement, values)
+            note = trailing(statement) if statement is statements[-1] else ""  # which stays where it is
+            text.append(code.rstrip().removesuffix(note))
             self._apart(statement, text[-1], head)
+        for comment in comments(statements[0]):  # which stand above the loop
+            text[0] = text[0].replace(comment, "", 1)
         names = {name.value: name for one in statements for name in descend(one, cst.Name)}
         own = [name for name in sorted(self.names) if any(_holds(one, name) for one in text)]
         if any(_holds(code, name) for name in own for code in self.written.lists):
@@ -59,7 +63,7 @@ class Numbers(Arithmetic):
 
     def _with_names(self, statement: cst.BaseStatement, values: dict[str, str]) -> str:
         """A statement's code with names for the numbers that it reads."""
-        changed: cst.CSTNode = statement.with_changes(leading_lines=())
+        changed: cst.CSTNode = statement
         for call in list(descend(statement, cst.Call)):
             if not self._reads(call):
                 continue
