@@ -64,6 +64,7 @@ def test_padding_of_what_an_embedding_looked_up(captured: Captured) -> None:
     flow = captured.facts.dataflow
     (found,) = flow.padding
     assert (found.rows, found.columns, found.padded, found.shared) == (4, 10, 14, 0)
+    assert not found.leading
     assert "words(ids)" in SCRIPT.splitlines()[flow.sites[found.site].line - 1]
 
 

@@ -10,11 +10,12 @@ from math import gcd
 import libcst as cst
 
 from warpline.model.profile import Op
-from warpline.rulekit.calling import callers, function_of, is_forward
+from warpline.rulekit.calling import Function, callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph, Node, graph_of
 from warpline.rulekit.growing import LEAST_LENGTHS, grows
 from warpline.rulekit.terms import descend, names_in
+from warpline.wire.dataflow import Padding
 
 #: Attention as one operator, and the position of ``is_causal`` among its arguments.
 _CAUSAL = {
@@ -29,7 +30,7 @@ _LAYERS = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
 _SOFTMAX = ("_softmax", "softmax", "_masked_softmax", "_safe_softmax", "_softmax_backward_data")
 #: What puts a mask on scores.
 _MASKS = frozenset({"masked_fill", "where", "add", "tril", "triu", "baddbmm", "mul", *_LAYERS, *_CAUSAL})
-_DEPTH = 4  # modules inside modules
+_DEPTH = 4  # functions inside functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,24 @@ def _length_of(name: str, inputs: Iterable[tuple[int, ...]]) -> int | None:
     return shapes[0][1] if name in _LAYERS and shapes and len(shapes[0]) == 3 else None
 
 
+def looked_up_growing(context: Context, place: tuple[str, int], found: Padding) -> bool:
+    """Whether the rows that an embedding looks up at ``place`` get longer by one (or by a piece that is
+    joined to a tensor) from call to call, and nothing goes backward: what their ends repeat was generated. A
+    size that is none of these is another look-up's there."""
+    cost = context.cost(*place)
+    if cost is None or cost.backward_ms > 0:
+        return False
+    shapes = [op.shapes[1] for op in cost.ops if op.name == "aten::embedding" and len(op.shapes) > 1]
+    lengths = sorted({shape[1] for shape in shapes if len(shape) == 2 and shape[0] == found.rows})
+    apart = [after - before for before, after in pairwise(lengths)]
+    piece = min(apart, default=0)
+    if apart.count(piece) < LEAST_LENGTHS - 1 or (piece != 1 and not _joined(context)):
+        return False
+    return found.columns not in lengths or not {found.columns - piece, found.columns + piece}.isdisjoint(
+        lengths
+    )
+
+
 def _joined(context: Context) -> bool:
     return any(grows([op for op in cost.ops if op.name == "aten::cat"]) for cost in context.profile.lines)
 
@@ -155,13 +174,14 @@ def _in_loop(context: Context, place: tuple[str, int]) -> bool:
 def _model_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tuple[str, int] | None:
     for file, line, function in places:
         place, name = (file, line), (file, function)
-        for _ in range(_DEPTH):
+        seen: set[Function] = set()
+        while name not in seen:
             if not is_forward(name):
                 return place
+            seen.add(name)
             calling = callers(context, name)
-            if len(calling) != 1:
-                break
-            place, name = calling[0].place, function_of(calling[0])
+            if len(calling) == 1:
+                place, name = calling[0].place, function_of(calling[0])
     return _made_for_the_loop(context)
 
 

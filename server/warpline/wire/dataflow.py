@@ -108,6 +108,7 @@ class Padding:
     shared: int  # columns that are padding in every row
     mask: bool = False
     series: bool = False  # numbers that a recurrent layer reads
+    leading: bool = False  # at the beginning of the rows: of an embedding's, and older runs do not say
 
 
 @dataclass(frozen=True)

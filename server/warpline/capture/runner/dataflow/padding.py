@@ -52,8 +52,9 @@ class LookedUp:
             # Series that all end alike may have places for what is to be predicted there.
             if counted is not None and (counted.rows_differ or not series):
                 rows, columns = kept.shape[:2]
+                runs = (counted.padded, counted.shared)
                 found.append(
-                    Padding(value, site, rows, columns, counted.padded, counted.shared, series=series)
+                    Padding(value, site, rows, columns, *runs, series=series, leading=counted.leading)
                 )
         self._kept.clear()
         return tuple(found)
@@ -63,6 +64,7 @@ class Runs(NamedTuple):
     padded: int  # elements
     shared: int  # columns that are padding in every row
     rows_differ: bool
+    leading: bool = False
 
 
 def counted_in(indices: Any) -> Optional[Tuple[int, int]]:
@@ -75,10 +77,13 @@ def counted_in(indices: Any) -> Optional[Tuple[int, int]]:
 def _counted(batch: Any) -> Optional[Runs]:
     """The same of (rows, columns), or of (rows, columns, features), where the same features fill rows up."""
     ends = []
-    for rows in (batch, batch.flip(1)):
+    for leading in (False, True):
+        rows = batch.flip(1) if leading else batch
         same = rows == rows[:, -1].mode(0).values
-        ends.append(runs_at_end(same if same.dim() == 2 else same.all(-1)))
-    return max((one for one in ends if one is not None), default=None)
+        runs = runs_at_end(same if same.dim() == 2 else same.all(-1))
+        if runs is not None:
+            ends.append(runs._replace(leading=leading))
+    return max(ends, default=None)
 
 
 def runs_at_end(flags: Any) -> Optional[Runs]:
