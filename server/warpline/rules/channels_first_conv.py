@@ -92,6 +92,58 @@ for images, labels in loader:
     optimizer.step()
 ```
 
+## Example
+
+A view of activations that would fail in the other layout, and one that would not:
+
+```python
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        x = self.features(x)
+        #^ node aten.convolution.default args=[%8] shape=[8,64,6,6] dtype=float16
+        weights = x.view(8, 64, 36).mean(2)
+        #^ node aten.view.default args=[%0,[8,64,36]] shape=[8,64,36] dtype=float16 of=x.view(8, 64, 36)
+        return self.head(x.view(x.size(0), -1)) * weights
+        #^ node aten.view.default args=[%0,[8,2304]] shape=[8,2304] dtype=float16
+
+model = Net().to("cuda")
+#^ found
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+        #^ cost device_ms=30
+        #^ op aten::convolution device_ms=25 shapes=[[8,64,8,8]] dtypes=c10::Half strides=[[4096,64,8,1]]
+        #^ kernel nchwToNhwcKernel count=100 device_ms=6
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        x = self.features(x)
+        weights = x.view(8, 64, 36).mean(2)
+        return self.head(x.reshape(x.size(0), -1)) * weights
+
+model = Net().to("cuda")
+model.to(memory_format=torch.channels_last)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+    loss.backward()
+    optimizer.step()
+```
+
 ## Near misses
 
 Channels last already:
@@ -136,7 +188,8 @@ loss.backward()
 ## Fix safety
 
 Unsafe: other kernels round differently (about 1e-2 of the value in bfloat16). Shapes and the state dict
-stay the same. Code that calls `.view` on activations may need `.reshape`.
+stay the same. `.view` of activations fails where it joins channels with rows: the edit writes `.reshape`
+at such lines of the recorded step. Code that did not run in it (an evaluation) may need the same.
 
 ## References
 
@@ -171,6 +224,7 @@ from warpline.rulekit.model_lines import (
 )
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
+from warpline.rulekit.views import reshaped
 from warpline.syntax.source import Source, is_method, receiver
 from warpline.wire.precision import HALF
 
@@ -292,16 +346,16 @@ def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
     name = edits.add_import("torch.channels_last", "import torch")
     model, _ = trained(step)
     if _always(context, step.source, model, edits):
-        return edits.fix(_TITLE, "unsafe")
+        return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
     finished = _finished(step)
     if finished is not None:
         if is_method(finished, "to"):
             edits.set_argument(finished, "memory_format", name)
         else:
             edits.replace(finished, f"{step.source.code(finished)}.to(memory_format={name})")
-        return edits.fix(_TITLE, "unsafe")
+        return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
     about_model(step, edits, f"{{model}}.to(memory_format={name})")
-    return edits.fix(_TITLE, "unsafe")
+    return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
 
 
 def _fix_made(context: Context, hottest: LineCost) -> Fix:
@@ -315,9 +369,9 @@ def _fix_made(context: Context, hottest: LineCost) -> Fix:
     name = edits.add_import("torch.channels_last", "import torch")
     given = given_a_name(source, line)
     if given is not None and _always(context, source, given[1], edits):
-        return edits.fix(_TITLE, "unsafe")
+        return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
     below_its_making(source, line, edits, f"{{model}}.to(memory_format={name})", unnamed)
-    return edits.fix(_TITLE, "unsafe")
+    return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
 
 
 def _always(context: Context, source: Source, model: str | None, edits: Edits) -> bool:
