@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ import pytest
 from warpline.capture import probing
 from warpline.wire.probing import (
     COMPILED,
+    DATA,
     JOINED,
     KINDS,
     NOT_COMPILING,
@@ -159,6 +160,8 @@ COPIED = Part(
     (),
     (5,),
 )
+#: ``old.data = 0.9 * old.data + 0.1 * new``
+STORED = replace(COPIED, operators=COPIED.operators[:3], results=(4,))
 #: ``grad.clamp_(max=1); (scale * grad).norm()``
 NORM = Part(
     (
@@ -290,6 +293,7 @@ ANYWHERE = (
         (msgspec.json.encode(UPDATE).decode(), "2", "0,1"),
     ),
     Question("lists", SQUARES[:1] * 4, (msgspec.json.encode(COPIED).decode(), "2", "0,1")),
+    Question("lists", SQUARES[:1] * 4, (msgspec.json.encode(STORED).decode(), "2", "0,1", DATA)),
     Question(
         "lists", (*SQUARES[:1] * 3, Tensor((), "float32")), (msgspec.json.encode(NORM).decode(), "3", "0")
     ),

@@ -87,7 +87,7 @@ def edited(
     profile = samples.profile()
     manifest = replace(profile.manifest, device=replace(profile.manifest.device, kind=device))
     facts = replace(profile.facts, dataflow=recorded(path), **recording)
-    profile = replace(profile, manifest=manifest, facts=facts)
+    profile = replace(profile, manifest=manifest, facts=facts, sources={str(path): text})
     context = Context(profile, lambda file: text if file == str(path) else None)
     inner = next(number for number, line in enumerate(text.splitlines(), 1) if line == "    " + _last(loop))
     fix = over_lists(context, context.source(str(path)), inner)
@@ -191,7 +191,7 @@ for name, p in names.items():
 """,
     "its data": """
 for mine, p in zip(averages, params):
-    mine.data = mine.data * beta + p.data * (1 - beta)
+    mine.data = mine.data * beta + p.data * decay
 """,
     "kept between bounds": """
 for p in params:
@@ -519,14 +519,23 @@ for p in params:
         ("mine.copy_(beta * mine + (1 - beta) * theirs)", "lerp_(mines, theirs_list, 1 - beta)"),
         ("mine.copy_(theirs.detach() * 0.25 + mine * 0.75)", "lerp_(mines, theirs_list, 0.25)"),
         ("mine.data.copy_((1 - beta) * mine.data + beta * theirs.data)", "lerp_(mines, theirs_list, beta)"),
+        ("mine.data = mine.data * beta + theirs.data * (1 - beta)", "lerp_(mines, theirs_list, 1 - beta)"),
     ],
 )
-def test_an_average_that_is_copied_is_one_call(tmp_path: Path, loop: str, call: str) -> None:
+def test_an_average_that_is_copied_or_new_data_is_one_call(tmp_path: Path, loop: str, call: str) -> None:
     before, after, applicability = edited(
         tmp_path, f"for mine, theirs in zip(averages, params):\n    {loop}\n"
     )
     assert call in after and after.count("_foreach_") == 1
     assert applicability == "unsafe"  # it is rounded otherwise
+    torch.testing.assert_close(run(after, 3), run(before, 3))
+
+
+def test_no_average_is_made_in_data_that_two_tensors_have(tmp_path: Path) -> None:
+    loop = "for mine, theirs in zip(averages, params):\n    mine.data = 0.9 * mine.data + 0.1 * theirs.data\n"
+    same = "for mine, theirs in zip(averages, params):\n    mine.data = theirs.data"
+    before, after, _ = edited(tmp_path, loop, before=same)
+    assert "lerp" not in after
     torch.testing.assert_close(run(after, 3), run(before, 3))
 
 

@@ -11,6 +11,7 @@ from warpline.model.change import Replace
 from warpline.rulekit import Context
 from warpline.rules.parameter_loop import ParameterLoop
 from warpline.wire.dataflow import DIRECT, MODULE, Dataflow, OperatorSite
+from warpline.wire.probing import DATA
 
 CODE = """
 for name, value in target.state_dict().items():
@@ -173,4 +174,4 @@ for mine, other in zip(late.parameters(), net.parameters()):
     example = read_example(code)
     (draft,) = ParameterLoop().find(Context(example.profile, texts(example)))
     assert [one.value for one in draft.evidence if one.metric == "tensors"] == [tensors]
-    assert getattr(draft.change, "options", None) == (str(tensors),)
+    assert getattr(draft.change, "options", None) == (str(tensors), DATA)

@@ -43,8 +43,8 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
 
 def lists_for(profile: Profile, change: Replace) -> inputs.Weighted:
     """A loop that updates one tensor after the other, on so many of them as a trial of an optimizer has:
-    small ones and large ones. Options of ``change``: the number of rounds a step. Nothing where many rounds
-    call other operators."""
+    small ones and large ones. Options of ``change``: the number of rounds a step, and words that the trial is
+    given. Nothing where many rounds call other operators."""
     flow = profile.facts.dataflow
     rows = called_at(flow, set(change.places))
     every_turn = _rounds(flow, rows, int(change.options[0]))
@@ -71,7 +71,8 @@ def lists_for(profile: Profile, change: Replace) -> inputs.Weighted:
         for which in (chosen if at in own else chosen[:1])
     ]
     part = json.dumps(asdict(part_of(flow, turns[0])[0]))
-    return [(Question("lists", tuple(tensors), (part, str(len(chosen)), ",".join(map(str, own)))), 1.0)]
+    options = part, str(len(chosen)), ",".join(map(str, own)), *change.options[1:]
+    return [(Question("lists", tuple(tensors), options), 1.0)]
 
 
 def rows_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:

@@ -17,6 +17,7 @@ from warpline.rulekit.foreach_arithmetic import OPERATORS, OTHER, comments, trai
 from warpline.rulekit.foreach_numbers import Numbers
 from warpline.rulekit.foreach_record import ADVICE, check_rounds
 from warpline.rulekit.origins import assignments
+from warpline.rulekit.own_data import own_data
 from warpline.rulekit.rounds import is_read_outside
 from warpline.rulekit.terms import descend, names_in
 from warpline.syntax.edits import Edits, Refused
@@ -191,7 +192,9 @@ class Loop(Numbers):
             code = self._tensors(small.value, changes=True)
             if code is None or not self.own(target) or not self.path(target):
                 raise self._line(statement)
-            self.store(target, code)
+            own = own_data(self.context, self.source, small)
+            if own is None or not self.averaged(own, self.listed(own), small.value, ""):
+                self.store(target, code)
         else:
             raise self._line(statement)
 

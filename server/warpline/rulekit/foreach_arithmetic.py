@@ -209,13 +209,9 @@ class Arithmetic:
         given = {key: arg.value for key, arg in passed.items()}
         extra = f", {number}={self.number(given[number])}" if number in given else ""
         rest = [(self._tensors(given[key]), given[key]) for key in names]
-        average = self._average(receiver, given["src"]) if short == "copy" and in_place else None
-        if average is not None and alike(self.context, self.source.path, self.lines):
-            theirs, share = average
+        copies = short == "copy" and in_place
+        if copies and receiver is not None and self.averaged(receiver, first, given["src"], extra):
             self.written.operations.append(Operation("copy", 2, False, self.lines))
-            self.written.rounded = True
-            lists = [first, self.listed(theirs), self.number(share)]
-            self.written.lines.append(self._call("lerp_", lists, extra))
             return first
         return self._made(short, first, rest, extra, in_place=in_place)
 
@@ -230,15 +226,26 @@ class Arithmetic:
             self.written.lines.append(self._call(f"clamp_{key}_", [first, number], ""))
         return first
 
+    def averaged(self, mine: cst.BaseExpression, own: str, value: cst.BaseExpression, extra: str) -> bool:
+        """Whether ``value`` is an average of ``mine`` and another tensor: then it is made in ``own``."""
+        average = self._average(mine, value)
+        if average is None or not alike(self.context, self.source.path, self.lines):
+            return False
+        theirs, share = average
+        self.written.rounded = True
+        lists = [own, self.listed(theirs), self.number(share)]
+        self.written.lines.append(self._call("lerp_", lists, extra))
+        return True
+
     def _average(
-        self, mine: cst.BaseExpression | None, value: cst.BaseExpression
+        self, mine: cst.BaseExpression, value: cst.BaseExpression
     ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
         """A tensor of the round and its share, where ``value`` is the average of it and ``mine``."""
         if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, cst.Add):
             return None
         sides = [self._weighted(value.left), self._weighted(value.right)]
         for kept, new in (sides, sides[::-1]):
-            if kept is None or new is None or mine is None or not self.path(new[0]):
+            if kept is None or new is None or not self.path(new[0]):
                 continue
             if self._bare(kept[0]) == self._bare(mine) and self._rest(kept[1], new[1]):
                 return new

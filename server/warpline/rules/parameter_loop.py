@@ -209,12 +209,14 @@ train(model)  #> cost device_ms=40
 
 Unsafe: on a GPU, an operation that multiplies and adds may round otherwise in the last bit. Safe on CPUs, and
 where each operation only multiplies, adds or copies; not for an average that is copied (`mine.copy_(d * mine
-+ (1 - d) * theirs)`) or loaded, which becomes one `torch._foreach_lerp_`. New tensors, such as `a * b`, are
-made for all parameters at once, and numbers of the tensors are added up in another order. On a CPU the edit
-multiplies with `torch.tensor(decay)`: else each tensor of the list converts the number by itself, which takes
-longer than the product of a small tensor. The recorded step has to show that no round touches what another
-one changes, such as a tensor that is in a list twice: else no edit is offered. Torch's Adam rounds otherwise
-than one that is written out, and saved states of that one do not fit it.
++ (1 - d) * theirs)`), loaded, or a tensor's new data (`mine.data = ...`), which becomes one
+`torch._foreach_lerp_`. It is made in the data that the tensor has, where no statement gives a tensor another
+one's: whatever else holds these data sees them change. New tensors, such as `a * b`, are made for all
+parameters at once, and numbers of the tensors are added up in another order. On a CPU the edit multiplies
+with `torch.tensor(decay)`: else each tensor of the list converts the number by itself, which takes longer
+than the product of a small tensor. The recorded step has to show that no round touches what another one
+changes, such as a tensor that is in a list twice: else no edit is offered. Torch's Adam rounds otherwise than
+one that is written out, and saved states of that one do not fit it.
 
 ## References
 
@@ -242,8 +244,11 @@ from warpline.rulekit.graph import graph_around
 from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.optimizer_step import parameter_shapes
 from warpline.rulekit.own_adam import ADVICE, fused_adam
+from warpline.rulekit.own_data import own_data
 from warpline.rulekit.rounds import LEAST_ROUNDS
+from warpline.syntax.source import alone
 from warpline.wire.dataflow import DIRECT
+from warpline.wire.probing import DATA
 from warpline.wire.sites import Optimizer
 
 _UPDATES = {
@@ -336,7 +341,9 @@ def _over_lists(context: Context, own: list[LineCost], loading: Sequence[LineCos
     rounds = max(map(_rounds, own))
     each = sum(op.count for cost in own for op in _updating(cost)) / rounds
     otherwise = RemoveLaunches(places, fuse=False, keep=1 / (1 + each))
-    return Replace("lists", places, otherwise, (str(round(rounds)),))
+    sources = [(context.source(cost.file), cost.line) for cost in own]
+    in_place = any(own_data(context, source, alone(source.statement_at(line))) for source, line in sources)
+    return Replace("lists", places, otherwise, (str(round(rounds)), *((DATA,) if in_place else ())))
 
 
 def _adam(own: list[LineCost]) -> Change:

@@ -31,6 +31,8 @@ KINDS = frozenset({
 CAST, WIDE, MIXED = "cast", "wide", "mixed"
 #: A word for a loop whose rounds are one call's on other rows.
 JOINED = "joined"
+#: A word for a loop over tensors whose result is the tensor's new data.
+DATA = "data"
 #: Begins the word for the type of an array whose windows are cast to another one.
 FROM = "from="
 #: Operators that sort, as aten names them.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
 from ....wire.dataflow import TENSOR, value_of
-from ....wire.probing import Part, Question, part_from_json
+from ....wire.probing import DATA, Part, Question, part_from_json
 from .compiled import as_module, plainly, seeded, small
 from .pair import Pair
 
@@ -23,21 +23,25 @@ _NAMES = {"linalg_vector_norm": "norm"}
 
 def lists(question: Question, device: str) -> Pair:
     """Tensors: what a round is given, one after the other, and of each round's own those of all rounds.
-    Options: the round as JSON, the number of rounds, and which inputs are each round's own. Raises ValueError
-    where no operator takes a list."""
+    Options: the round as JSON, the number of rounds, which inputs are each round's own, and ``DATA`` where
+    its result becomes the data of a tensor that it is given. Raises ValueError where no operator takes a
+    list."""
     part, rounds = part_from_json(json.loads(question.options[0])), int(question.options[1])
     own = {int(at) for at in question.options[2].split(",")}
     each = _inputs(question, own, rounds, len(part.inputs), device)
     whole = [[one.clone() for one in given] for given in each]
     work = plainly(part, [given[0] for given in each])
-    steps = [_step(operator) for operator in _averaged(part.operators)]
+    operators, data = _averaged(part.operators, DATA in question.options[3:])
+    steps = [_step(operator) for operator in operators]
     if not any(listed for listed, _ in steps):
         raise ValueError("no operator of the loop takes a list")
 
     def one_by_one() -> Any:
         with torch.no_grad():
             for at in range(rounds):
-                work(*(given[at if which in own else 0] for which, given in enumerate(each)))
+                made = work(*(given[at if which in own else 0] for which, given in enumerate(each)))
+                if data is not None:
+                    each[part.inputs.index(data)][at] = made[0]
         return [one for which in sorted(own) for one in each[which]]
 
     def together() -> Any:
@@ -57,11 +61,14 @@ def _inputs(question: Question, own: Set[int], rounds: int, count: int, device: 
     return [[small(next(tensors), device) for _ in range(rounds if at in own else 1)] for at in range(count)]
 
 
-def _averaged(operators: Sequence[Any]) -> Sequence[Any]:
-    """An average that is computed and copied is one ``lerp_``, as the edit makes it."""
-    if [name.split(".")[1] for name, _, _ in operators] != ["mul", "mul", "add", "copy_"]:
-        return operators
-    (_, kept, first), (_, new, second), (_, both, total), (_, copied, outputs) = operators
+def _averaged(operators: Sequence[Any], assigned: bool) -> Tuple[Sequence[Any], Optional[int]]:
+    """An average that is computed and copied is one ``lerp_``, as the edit makes it. So is one that is
+    ``assigned``: then also the value whose data it becomes (either costs the same)."""
+    names = ["mul", "mul", "add"] if assigned else ["mul", "mul", "add", "copy_"]
+    if [name.split(".")[1] for name, _, _ in operators] != names:
+        return operators, None
+    (_, kept, first), (_, new, second), (_, both, total) = operators[:3]
+    copied = [kept[0], f"{TENSOR}{total[0]}"] if assigned else operators[3][1]
     if copied[0] == new[0]:
         kept, new = new, kept
     wired = {*both} == {f"{TENSOR}{one}" for one in (*first, *second)}
@@ -71,10 +78,11 @@ def _averaged(operators: Sequence[Any]) -> Sequence[Any]:
         or copied != [kept[0], f"{TENSOR}{total[0]}"]
         or not all(type(one) is float for one in shares)
     ):
-        return operators
+        return operators, None
     if abs(sum(shares) - 1) > _ROUNDING:
-        return operators
-    return [("aten.lerp_.Scalar", [kept[0], new[0], shares[1]], outputs)]
+        return operators, None
+    average = "aten.lerp_.Scalar", [kept[0], new[0], shares[1]], operators[-1][2]
+    return [average], value_of(kept[0]) if assigned else None
 
 
 def _step(operator: Any) -> Tuple[bool, Step]:
