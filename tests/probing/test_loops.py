@@ -118,6 +118,22 @@ def test_a_call_that_is_to_get_twice_the_rows_has_its_parameters_in_common() -> 
     assert informed(profile, change, {one: answered(one, 0.6, 0.6)})[1]
 
 
+def test_layers_of_several_sizes_that_a_line_calls_get_the_rows_together() -> None:
+    """``for layer in layers: x = layer(x)``: an operator of another kind in each call."""
+    flow = flowing(
+        ("aten.mul.Tensor", 10, ["%0", "%1"], (2,)),
+        ("aten.exp.default", 20, ["%2"], (3,)),
+        ("aten.add.Tensor", 10, ["%3", "%4"], (5,)),
+        parameters=(1, 4),
+    )
+    profile = recorded(flow)
+    profile = replace(profile, lines=(replace(profile.lines[0], calls=2.0),))
+    (one,) = questions(profile, Replace("rows", (PLACE,), OTHERWISE, ("2",)))
+    assert one.options[1:] == ("2", "0,2", "joined")
+    names = [name for name, *_ in part_from_json(json.loads(one.options[0])).operators]
+    assert names == ["aten.mul.Tensor", "aten.add.Tensor"]
+
+
 def test_a_view_that_was_made_unseen_is_given_to_a_call() -> None:
     """What wrote to another part of the same memory does not make it."""
     flow = flowing(

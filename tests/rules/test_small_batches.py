@@ -104,6 +104,13 @@ def test_products_that_mostly_read_weights(ms: float, shapes: str, after_ms: flo
     assert found_at(WIDE.format(ms=ms, shapes=shapes), after_ms) == lines
 
 
+@pytest.mark.parametrize(("side", "lines"), [(2, [2]), (20, [])])
+def test_convolutions_that_mostly_read_weights(side: int, lines: list[int]) -> None:
+    shapes = f"[[6,300,{side},{side}],[400,300,3,3]]"
+    code = WIDE.replace("addmm", "mkldnn_convolution").format(ms=19, shapes=shapes)
+    assert found_at(code, 13.0) == lines
+
+
 LEARNS = """\
 #> device kind=cpu; steps step_ms=1
 from torch.utils.data import DataLoader

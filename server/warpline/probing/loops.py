@@ -80,7 +80,9 @@ def rows_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs
     Options of ``change``: how many times."""
     flow = profile.facts.dataflow
     calls = round(max((cost.calls for cost in costs), default=0.0))
-    rows = [] if flow.missing else one_call(flow, called_at(flow, set(change.places)), calls)
+    every = [] if flow.missing else called_at(flow, set(change.places))
+    # Layers of several sizes, called in a loop, are tried together.
+    rows = one_call(flow, every, calls) or one_call(flow, every, 1)
     # A view that was made unseen may be of another part of what was written to: it is given.
     rows = [row for row in rows if flow.site[row] >= 0]
     shared = {*flow.parameters, *flow.buffers}

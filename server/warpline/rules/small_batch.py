@@ -697,12 +697,16 @@ def _on_more_rows(cost: LineCost, factor: int = FACTOR) -> Change:
 
 
 def _weights_ms(cost: LineCost) -> float:
-    """Time of products that mostly read a matrix which all rows share, as a linear layer's."""
+    """Time of products that mostly read weights which all rows share, as a linear layer's and a convolution's
+    of small pictures."""
     spent = sum(op.device_ms for op in cost.ops if op.phase == "forward" and _shares_weights(op))
     return min(spent, cost.step_ms)
 
 
 def _shares_weights(op: Op) -> bool:
+    if op.name.endswith("convolution") and len(op.shapes) > 1:
+        (rows, inner, *places), (outer, *_) = op.shapes[:2]
+        return rows * (inner + outer) * math.prod(places) < math.prod(op.shapes[1])
     pair = [shape for shape in op.shapes if len(shape) == _MATRIX] if is_product(op.name) else []
     if len(pair) < 2 or len(pair[-2]) != 2 or pair[-2][1] != pair[-1][0]:
         return False
