@@ -72,6 +72,10 @@ FIRST = (
     ("First contact on GPUs, round 25", "round25", "cuda"),
     ("First contact on CPUs, round 25", "round25cpu", "cpu"),
     ("First contact on CPUs, round 26", "round26cpu", "cpu"),
+    ("First contact on GPUs, round 27", "round27", "cuda"),
+    ("First contact on CPUs, round 27", "round27cpu", "cpu"),
+    ("First contact on GPUs, round 28", "round28", "cuda"),
+    ("First contact on CPUs, round 28", "round28cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}

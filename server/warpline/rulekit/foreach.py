@@ -24,7 +24,6 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, alone, called_name, only_target
 from warpline.text.lines import lines_of
 
-#: twice, as the compiler of that kernel chose.
 #: These round once, or not at all: the same in a kernel for lists. What multiplies and adds rounds once or
 #: twice, as the compiler of that kernel chose.
 _EXACT = {
