@@ -74,4 +74,12 @@ def test_the_line_that_makes_a_group(name: str) -> None:
     )
     (call,) = made
     wanted = next(at for at, line in enumerate(text.splitlines(), 1) if "# here" in line)
-    assert source.line(maker_of(source, call, "params")) == wanted
+    assert source.line(maker_of(source, call, "params")[1]) == wanted
+
+
+def test_the_line_of_another_file() -> None:
+    main = Source("train.py", "from helpers import split\nAdamW(split(net))\n")
+    helpers = Source("helpers.py", SPELLINGS["by a generator"])
+    call = next(one for one in main.nodes(cst.Call) if main.is_named(one.func, "AdamW"))
+    found, maker = maker_of(main, call, "params", [main, helpers])
+    assert found.place(maker) == ("helpers.py", 4)

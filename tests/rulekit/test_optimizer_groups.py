@@ -186,3 +186,53 @@ def test_parameters_with_the_same_settings_share_a_group(given: dict[str, str]) 
 def test_groups_that_something_else_counts_or_reads_stay(given: dict[str, str]) -> None:
     with pytest.raises(Refused):
         edited(**given)
+
+
+MADE_ELSEWHERE = """\
+{imported}
+import torch
+
+class Learning:
+    def __init__(self, net):
+        self.opt = torch.optim.AdamW({call}(net, 0.1), fused=True)  # made
+
+    def decay(self, lr):
+        for group in self.opt.param_groups:
+            group["lr"] = lr
+"""
+
+
+def edited_in(path: str, imported: str, call: str, more: str = "") -> str:
+    """What the edit makes of a file with a function that another one imports."""
+    helper = APPENDED.replace("grouped", call.rpartition(".")[2])
+    files = {path: helper, FILE: MADE_ELSEWHERE.format(imported=imported, call=call) + more}
+    line = files[FILE][: files[FILE].index("# made")].count("\n") + 1
+    facts = Facts(sites=(Site("optimizer", FILE, line, "train"),))
+    context = Context(samples.profile(files, facts=facts), files.get)
+    return apply(helper, same_settings_together(context, (path, 4)).edits)
+
+
+@pytest.mark.parametrize(
+    ("imported", "call"),
+    [
+        ("from helpers import param_groups", "param_groups"),
+        ("import helpers", "helpers.grouped"),
+        ("import helpers as made", "made.grouped"),
+    ],
+)
+def test_groups_may_be_made_in_another_file(imported: str, call: str) -> None:
+    """Also by a function that has the name of what an optimizer has."""
+    assert "for other in groups:" in edited_in("/example/helpers.py", imported, call)
+
+
+@pytest.mark.parametrize(
+    ("imported", "more"),
+    [
+        ("from helpers import param_groups", "print(len(param_groups(net, 0.1)))\n"),
+        ("from helpers import param_groups", "make = param_groups\n"),
+        ("from helpers import param_groups, param_groups as made", ""),
+    ],
+)
+def test_groups_of_another_file_that_something_else_reads_stay(imported: str, more: str) -> None:
+    with pytest.raises(Refused):
+        edited_in("/example/helpers.py", imported, "param_groups", more)

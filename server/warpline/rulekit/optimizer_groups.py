@@ -192,18 +192,24 @@ def _only_passed_on(context: Context, source: Source, node: cst.CSTNode, depth: 
 
 
 def _only_called(context: Context, source: Source, function: cst.FunctionDef, depth: int) -> None:
-    """Raises Refused where what ``function`` gives is not only for optimizers of its file."""
-    name = function.name.value
+    """Raises Refused where what ``function`` gives is not only for optimizers."""
+    name, method = function.name.value, source.enclosing(function, cst.ClassDef) is not None
     for other in context.sources():
         for one in other.nodes(cst.Name):
             if one.value != name or one is function.name:
                 continue
-            called = other.parent(one)
-            called = called if isinstance(called, cst.Attribute) else one
+            above = other.parent(one)
+            if isinstance(above, cst.ImportAlias) and above.asname is None:
+                continue
+            called: cst.CSTNode = one
+            if isinstance(above, cst.Attribute):
+                if above.attr is one and not method and not other.imported_from(above):
+                    continue  # what an object has by that name
+                called = above
             call = other.parent(called)
-            if other is not source or not isinstance(call, cst.Call) or call.func is not called:
+            if not isinstance(call, cst.Call) or call.func is not called:
                 raise _elsewhere(name)
-            _only_passed_on(context, source, call, depth)
+            _only_passed_on(context, other, call, depth)
 
 
 def _same(source: Source, name: cst.Name) -> list[cst.Name]:

@@ -32,6 +32,8 @@ _BYTES = 4
 #: What puts entries into a list.
 _ADD = ("append", "extend")
 
+_Made = tuple[Source, cst.CSTNode]
+
 
 def in_small_groups(context: Context, optimizer: Optimizer, costs: list[LineCost]) -> bool:
     """Whether each tensor is updated by a call of its own although calls take lists: the parameters are in
@@ -184,29 +186,34 @@ def _call_of_value(source: Source, site: Site) -> cst.Call | None:
     return found[0] if bound and bound <= {cst.AssignTarget, cst.Param} else None
 
 
-def maker_of(source: Source, call: cst.Call, name: str) -> cst.CSTNode:
-    """What makes the entries of the list passed as ``name``, the first argument, in the same file: a call
-    that adds one in a loop, a comprehension, or what else the list is. ``call`` where none is found."""
+def maker_of(source: Source, call: cst.Call, name: str, others: Iterable[Source] = ()) -> _Made:
+    """What makes the entries of the list passed as ``name``, the first argument, and its file: a call that
+    adds one in a loop, a comprehension, or what else the list is. ``call`` where none is found. ``others``:
+    files that may define a function that makes the list."""
     given = source.argument(call, name, 0)
-    if given is None:
-        return call
-    return _maker(source, given.value, source.scope(call)) or call
+    found = _maker(source, given.value, source.scope(call), tuple(others)) if given is not None else None
+    return found or (source, call)
 
 
 def _maker(
-    source: Source, made: cst.BaseExpression, within: cst.CSTNode, depth: int = 3
-) -> cst.CSTNode | None:
+    source: Source, made: cst.BaseExpression, within: cst.CSTNode, others: tuple[Source, ...], depth: int = 3
+) -> _Made | None:
     """The same of the list ``made``, an expression in the function ``within``; None for none."""
     if isinstance(made, cst.Call):  # of a function that returns the list
-        functions = source.functions(source.name(made.func).rpartition(".")[2])
+        name = source.name(made.func).rpartition(".")[2]
+        having = [source] if source.functions(name) else [one for one in others if one.functions(name)]
+        if len(having) != 1:
+            return None
+        source = having[0]
+        functions = source.functions(name)
         returned = [one for each in functions for one in source.nodes(cst.Return, within=each)]
         yielded = [one for each in functions for one in source.nodes(cst.Yield, within=each)]
         if len(functions) == len(yielded) == 1:  # of a generator
-            return yielded[0]
+            return source, yielded[0]
         back = returned[-1].value if len(functions) == 1 and returned else None
-        return _maker(source, back, functions[0], depth - 1) if back is not None and depth else None
+        return _maker(source, back, functions[0], others, depth - 1) if back is not None and depth else None
     if not isinstance(made, cst.Name):
-        return made
+        return source, made
     calls = [one for one in source.nodes(cst.Call, within=within) if is_method(one, *_ADD)]
     added = [one for one in calls if getattr(receiver(one), "value", None) == made.value]
     grown = [
@@ -215,6 +222,7 @@ def _maker(
     filling = next((one for one in (*added, *grown) if source.loops(one)), None)
     assigned = source.assigned(made.value, within=within)
     if filling is not None or not assigned:
-        return filling
-    deeper = _maker(source, assigned[-1], within, depth) if isinstance(assigned[-1], cst.Call) else None
-    return deeper or assigned[-1]
+        return (source, filling) if filling is not None else None
+    called = isinstance(assigned[-1], cst.Call)
+    deeper = _maker(source, assigned[-1], within, others, depth) if called else None
+    return deeper or (source, assigned[-1])

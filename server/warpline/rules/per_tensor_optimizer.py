@@ -565,7 +565,8 @@ def _groups_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
     call = making_call(source, site, kind) or next(by_name, None)
     if call is None:
         return site.place
-    return site.file, source.line(maker_of(source, call, "params"))
+    made_in, maker = maker_of(source, call, "params", context.sources())
+    return made_in.place(maker)
 
 
 def _refuse_unfused(context: Context, kind: str) -> None:
