@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from warpline.model import costs
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
+from warpline.rulekit.holders import argument
 from warpline.rulekit.kernels import is_product
+from warpline.wire.run import Site
+from warpline.wire.sites import Module, Optimizer, facts_of
 
 #: Share of the rows up to which a sparse gradient was seen to gain with every optimizer that was tried; at a
 #: quarter of the rows it was 1.0 to 1.7 times (the page of ``dense-embedding-gradient`` has the rest), which
 #: a trial has to tell.
 MOST_READ, _MOST_TRIED = costs.bound("rows-read"), costs.bound("rows-tried")
+#: Classes of torch's.
+EMBEDDINGS = ("Embedding", "EmbeddingBag")
 #: The operator of look-ups that can be tried.
 TRIED = "aten::embedding"
 #: By the operator that looks rows up, the one that adds to the gradient's rows, and which of its inputs has
@@ -78,6 +83,26 @@ def tables(context: Context) -> Iterator[Table]:
                 or other in adding
             )
             yield Table(cost, rows, columns, read, share_of(filling, cost), op.name, op.count)
+
+
+def holds_table(site: Site) -> bool:
+    """Whether the module made there is an embedding of torch's, or one that takes ``sparse`` as these do."""
+    made = facts_of(Module, site)
+    return made.num_embeddings is not None and (
+        made.type in EMBEDDINGS or argument(site, "sparse") is not None
+    )
+
+
+def looked_up_in(table: Table, site: Site) -> bool:
+    """Whether the module made there has such a table, whose rows no ``forward`` of its own looks up."""
+    made = facts_of(Module, site)
+    own = table.cost.function == f"{class_name(made)}.forward"
+    return holds_table(site) and (made.num_embeddings, made.embedding_dim) == table.shape and not own
+
+
+def class_name(made: Module | Optimizer) -> str:
+    """The name of its class, without the module that has it."""
+    return (made.type or "").rpartition(".")[2]
 
 
 def _used_otherwise(context: Context, rows: int, columns: int) -> bool:

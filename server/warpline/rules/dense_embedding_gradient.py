@@ -7,7 +7,9 @@ gradient of the table's size and the optimizer updates all of it; with up to a q
 trial with the step's sizes says that it gains. It reports nothing if the table has
 another use (tied output weights), or if momentum or weight decay of its parameter group change all rows
 anyway. Tables of one optimizer become sparse by one edit. With Adam, it reports only tables that are
-nearly all that Adam updates and take a fifth of the step, because `SparseAdam` gives other results.
+nearly all that Adam updates and take a fifth of the step, because `SparseAdam` gives other results. The
+finding stands where `sparse` gets its value: at the call, or at the constant, default or option that it
+passes, also where the module is of a class of yours that takes it.
 
 ## Why is this slow
 
@@ -176,7 +178,7 @@ x = embed(ids)  #> cost step_ms=4 device_ms=4; op aten::embedding shapes=[[15000
 Unsafe: the gradients of a row that was read several times are summed in another order. (With SGD
 without momentum and with Adagrad, rows that were not read do not change either way.) Code that uses
 gradients may not accept sparse ones: no edit is offered with `clip_grad_norm_`, fused optimizers or
-data parallel training.
+data parallel training, or where other embeddings take the same value and need dense ones.
 
 ## References
 
@@ -200,9 +202,19 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.changing import Changes
-from warpline.rulekit.embeddings import MOST_READ, TRIED, Table, share_of, tables
+from warpline.rulekit.embeddings import (
+    EMBEDDINGS,
+    MOST_READ,
+    TRIED,
+    Table,
+    class_name,
+    holds_table,
+    looked_up_in,
+    share_of,
+    tables,
+)
 from warpline.rulekit.graph import graph_around
-from warpline.rulekit.holders import argument, holder, lacking, made_with
+from warpline.rulekit.holders import argument, holder, lacking, made_with, words
 from warpline.rulekit.literals import is_switched_on
 from warpline.rulekit.message import message, ms
 from warpline.rulekit.optimizer_step import making_call
@@ -214,7 +226,6 @@ from warpline.wire.sites import Module, Optimizer, facts_of
 #: proposed: it changes the results, so it must gain much, in a model that is nearly all table.
 MOST_OF_THE_MODEL, MUCH_OF_THE_STEP = bound("table-of-model"), bound("table-of-step")
 _SAME_RESULT = ("SGD", "Adagrad")
-_MODULES = ("Embedding", "EmbeddingBag")
 _BY_MODULES = ("aten::embedding", "aten::_embedding_bag")
 _OTHER_RESULT = ("Adam", "AdamW")
 #: Functions that look rows up, and at which position they take ``sparse``.
@@ -288,7 +299,7 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
     held = any(tuple(shape[1:]) == table.shape for shape in optimizer.shapes or ())
     if not held or not elements:
         return
-    if kind in _SAME_RESULT and _changes_all(context, site, optimizer, table):
+    if kind in _SAME_RESULT and _changes_all(context, site, optimizer, table.shape):
         return
     modules = _made(context, table)
     many = max(1, len(modules))
@@ -317,7 +328,8 @@ def _judged(context: Context, looked_up: list[Table], read: float, site: Site) -
         yield context.draft(
             _written_at(context, made) if made is not None else table.cost.place,
             "A step reads at most {read} of the {rows} rows of this embedding, but computes a "
-            "gradient for all rows and updates all of them, which takes {spent} ({share}).",
+            "gradient for all rows and updates all of them, which takes {spent} ({share})."
+            + (_words(made) if made is not None else ""),
             {
                 "read": count("rows read", round(read), "rows"),
                 "rows": count("rows of the table", table.rows, "rows"),
@@ -342,7 +354,7 @@ _ADDED = re.compile(r"\.add_param_group\(")
 _GROUPS = re.compile(r"""["']params["']|\bdict\(\s*params\s*=|\.add_param_group\(""")
 
 
-def _changes_all(context: Context, site: Site, optimizer: Optimizer, table: Table) -> bool:
+def _changes_all(context: Context, site: Site, optimizer: Optimizer, shape: tuple[int, int]) -> bool:
     """Whether an update changes rows that no gradient reaches: by the settings of the groups that have a
     parameter of the table's size, where they were recorded."""
     if optimizer.settings is None or _ADDED.search("\n".join(context.profile.sources.values())):
@@ -351,7 +363,7 @@ def _changes_all(context: Context, site: Site, optimizer: Optimizer, table: Tabl
     own = [
         group
         for group in optimizer.settings
-        if any(tuple(shape[1:]) == table.shape for shape in group.get("shapes", ()))
+        if any(tuple(one[1:]) == shape for one in group.get("shapes", ()))
     ]
     return not own or any(group.get(name) not in (*_NONE[name], None) for group in own for name in _NONE)
 
@@ -386,12 +398,7 @@ def _spent(context: Context, parts: dict[tuple[str, int], float], place: tuple[s
 
 def _made(context: Context, table: Table) -> list[Site]:
     """Where modules of that size were made."""
-    found = []
-    for site in context.sites("module"):
-        made = facts_of(Module, site)
-        if made.type in _MODULES and (made.num_embeddings, made.embedding_dim) == table.shape:
-            found.append(site)
-    return found
+    return [site for site in context.sites("module") if looked_up_in(table, site)]
 
 
 def _written_at(context: Context, made: Site) -> tuple[str, int]:
@@ -402,9 +409,20 @@ def _written_at(context: Context, made: Site) -> tuple[str, int]:
     return mapping[0].place(mapping[1]) if mapping is not None else made.place
 
 
+def _words(made: Site) -> str:
+    """What holds the value of ``sparse``, where that is not the call itself."""
+    held = holder(made, "sparse")
+    return f" What it passes for `sparse` is {words(held)}." if held is not None and words(held) else ""
+
+
 def _unpacked(context: Context, made: Site) -> tuple[Source, cst.Dict | cst.Call] | None:
-    call = context.source(made.file).call(made.line, *_MODULES)
+    call = _making(context, made)
     return lacking(context, made, call, "sparse") if call is not None else None
+
+
+def _making(context: Context, made: Site) -> cst.Call | None:
+    """The call that makes the module."""
+    return context.source(made.file).call(made.line, *EMBEDDINGS, class_name(facts_of(Module, made)))
 
 
 def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kind: str) -> Fix:
@@ -427,13 +445,13 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
     source = context.source(made.file if made is not None else "")
     if made is None:
         return _in_call(context, table)
-    call = source.call(made.line, *_MODULES)
+    call = _making(context, made)
     if call is None:
         raise Refused("pass `sparse=True` where the embedding is created")
     bag = source.is_named(call.func, "EmbeddingBag")  # it has no `padding_idx` before these
     _check_scale(source, call, 4 if bag else 5)
-    if _setting(made, "mode") == "max":
-        raise Refused("`sparse=True` does not work with the mode `max`")
+    _check_settings(made)
+    _check_others(context, made)
     mapping = _unpacked(context, made)
     if mapping is not None:
         return _into_mapping(context, mapping)
@@ -451,6 +469,31 @@ def _is_fused_now(context: Context, site: Site, kind: str) -> bool:
     if call is None or source.unpacked(call):
         return is_switched_on(context.sources(), "fused")
     return source.passed(call, "fused") not in (False, None)
+
+
+def _check_settings(made: Site) -> None:
+    if _setting(made, "mode") == "max":
+        raise Refused("`sparse=True` does not work with the mode `max`")
+    if _setting(made, "scale_grad_by_freq"):
+        raise Refused("`scale_grad_by_freq` needs dense gradients")
+
+
+def _check_others(context: Context, made: Site) -> None:
+    """Raise Refused where ``sparse`` of other embeddings is written at the same place, and one of them may be
+    of an optimizer that takes no sparse gradients."""
+    held = holder(made, "sparse")
+    for site in context.sites("module") if held is not None else ():
+        module = facts_of(Module, site)
+        if site is made or module.num_embeddings is None or holder(site, "sparse") != held:
+            continue
+        _check_settings(site)
+        shape = (module.num_embeddings, module.embedding_dim or 0)
+        for other in context.sites("optimizer"):
+            optimizer = facts_of(Optimizer, other)
+            has_it = any(tuple(one[1:]) == shape for one in optimizer.shapes or ())
+            same = class_name(optimizer) in _SAME_RESULT
+            if has_it and not (same and not _changes_all(context, other, optimizer, shape)):
+                raise Refused("other embeddings take the same setting: pass `sparse=True` to this one alone")
 
 
 def _check_scale(source: Source, call: cst.Call, position: int) -> None:
@@ -486,6 +529,6 @@ def _in_call(context: Context, table: Table) -> Fix:
 def _into_mapping(context: Context, mapping: tuple[Source, cst.Dict | cst.Call]) -> Fix:
     """``sparse`` as one more entry, where only embeddings are made of the mapping."""
     where, display = mapping
-    if any(facts_of(Module, one).type not in _MODULES for one in made_with(context, "module", display)):
+    if any(not holds_table(one) for one in made_with(context, "module", display)):
         raise Refused("other modules take the same settings: pass `sparse=True` to this embedding alone")
     return Edits(where).set_entry(display, "sparse", "True").fix("Use sparse gradients", "unsafe")
