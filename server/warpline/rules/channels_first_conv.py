@@ -222,6 +222,7 @@ from warpline.rulekit.model_lines import (
     named_at,
     trained,
 )
+from warpline.rulekit.models_given import Made, given_model
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
 from warpline.rulekit.views import reshaped
@@ -293,7 +294,9 @@ def _edit(context: Context, hottest: LineCost) -> tuple[tuple[str, int], Callabl
     finished = _finished(step) if step is not None else None
     fix = partial(_fix, context, step, hottest)
     if step is not None:
-        return model_place(step) if finished is None else step.source.place(finished), fix
+        given = _given(context, step)
+        place = given[0].place(given[1]) if given is not None else model_place(step)
+        return place if finished is None else step.source.place(finished), fix
     born = model_born(context, hottest)
     if born is None:
         return hottest.place, fix
@@ -305,6 +308,12 @@ def _finished(step: TrainingStep) -> cst.Call | None:
     """Where the function that makes the model moves it, or sets its mode, as it returns it."""
     name, layer = trained(step)
     return finished_in(step, name) if name is not None and layer is None else None
+
+
+def _given(context: Context, step: TrainingStep) -> Made | None:
+    """Where another function makes or moves the model, and hands it to the step's."""
+    name, layer = trained(step)
+    return given_model(context, step, name) if name is not None and layer is None else None
 
 
 def _change(context: Context, spent: Spent, turned: bool, slower: float) -> Change:
@@ -342,10 +351,18 @@ def _lies_channels_first(op: Op) -> bool:
 def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
     if step is None:
         return _fix_made(context, hottest)
-    edits = Edits(step.source)
+    given = _given(context, step)
+    source, made, model = given or (step.source, None, trained(step)[0])
+    edits = Edits(source)
     name = edits.add_import("torch.channels_last", "import torch")
-    model, _ = trained(step)
-    if _always(context, step.source, model, edits):
+    if _always(context, source, model, edits):
+        return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
+    code = f"{{model}}.to(memory_format={name})"
+    if made is not None:
+        line = code.format(model=model)
+        if line in source.text:
+            raise Refused("the script already does this")
+        edits.insert_after(made, line)
         return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
     finished = _finished(step)
     if finished is not None:
@@ -354,7 +371,7 @@ def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
         else:
             edits.replace(finished, f"{step.source.code(finished)}.to(memory_format={name})")
         return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
-    about_model(step, edits, f"{{model}}.to(memory_format={name})")
+    about_model(step, edits, code)
     return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
 
 
