@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -62,10 +63,13 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
         )
     if function is None or depth == 0:
         return False
-    wanted = _looped(source, function, name.value)
-    star = function.params.star_kwarg
-    if star is not None and star.name.value == wanted:
-        return _all_given(context, source, function, depth - 1, graph)
+    if _is_of_any_name(source, function, name):
+        # One with a graph is enough: then a graph is kept.
+        enough = any if graph else all
+        return any(
+            values and enough(is_made(context, other, value, graph, depth - 1) for value in values)
+            for other, values in _given(context, source, function)
+        )
     names = parameters(function)
     if name.value not in names:
         return False
@@ -87,8 +91,32 @@ def _calling(context: Context, source: Source, function: cst.FunctionDef) -> lis
     return [cost for cost in context.profile.lines if own & set(cost.called)]
 
 
-def _all_given(context: Context, source: Source, function: cst.FunctionDef, depth: int, graph: bool) -> bool:
-    """Whether a step computes all that is passed by other names than the function's own (``**points``); also
+def some_with_graph(
+    context: Context, source: Source, value: cst.BaseExpression
+) -> list[tuple[Source, cst.BaseExpression]]:
+    """What has a graph of the values that are passed by any name (``**points``), where ``value`` is each of
+    them and it is not known of all of them; else nothing."""
+    while isinstance(value, cst.Subscript):
+        value = value.value
+    function = source.enclosing(value, cst.FunctionDef)
+    if function is None or not isinstance(value, cst.Name) or not _is_of_any_name(source, function, value):
+        return []
+    for other, values in _given(context, source, function):
+        known = [one for one in values if is_made(context, other, one, graph=True, depth=_DEPTH - 1)]
+        if known:
+            return [(other, one) for one in known] if len(known) < len(values) else []
+    return []
+
+
+def _is_of_any_name(source: Source, function: cst.FunctionDef, name: cst.Name) -> bool:
+    star = function.params.star_kwarg
+    return star is not None and star.name.value == _looped(source, function, name.value)
+
+
+def _given(
+    context: Context, source: Source, function: cst.FunctionDef
+) -> Iterator[tuple[Source, list[cst.BaseExpression]]]:
+    """What is passed by other names than the function's own (``**points``), by each line that calls it; also
     where an object is called as a function."""
     own = {param.name.value for param in (*function.params.params, *function.params.kwonly_params)}
     for cost in _calling(context, source, function):
@@ -98,10 +126,7 @@ def _all_given(context: Context, source: Source, function: cst.FunctionDef, dept
             for call in other.calls(cost.line)
             if function.name.value in (called_name(call), "__call__")
         ]
-        values = max(named, key=len, default=[])
-        if values and all(is_made(context, other, value, graph, depth) for value in values):
-            return True
-    return False
+        yield other, max(named, key=len, default=[])
 
 
 def _looped(source: Source, function: cst.FunctionDef, name: str) -> str:

@@ -227,7 +227,8 @@ for images, labels in loader:
 
 ## Fix safety
 
-Safe: the values stay the same. Only the graph is freed, and no backward pass uses it.
+Safe: the values stay the same. Only the graph is freed, and no backward pass uses it. No edit is offered
+where a line keeps all that is passed by any name (`**values`), and some of it may be a plain number.
 
 ## References
 
@@ -244,6 +245,7 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, size
 from warpline.rulekit.keeping import keepers
+from warpline.rulekit.made_in_step import some_with_graph
 from warpline.rulekit.memory import growth_bytes
 from warpline.syntax.source import Source, is_method, receiver
 
@@ -270,7 +272,7 @@ class GraphKeptAlive(Rule):
                 cause=hottest.place if hottest is not None else place,
                 cost_ms=None,
                 severity="warning",
-                fixes=[partial(_fix, source, node)],
+                fixes=[partial(_fix, context, source, node)],
             )
 
 
@@ -291,9 +293,12 @@ def _kept_losses(source: Source) -> Iterator[cst.Name]:
             yield node
 
 
-def _fix(source: Source, node: cst.BaseExpression) -> Fix:
+def _fix(context: Context, source: Source, node: cst.BaseExpression) -> Fix:
     if isinstance(node, cst.IfExp):  # in the first step it may be a plain number
         raise Refused("add `.detach()` to the side of the `if` that has the graph")
+    if passed := some_with_graph(context, source, node):  # others may be plain numbers
+        code = ", ".join(f"`{other.code(one)}`" for other, one in passed)
+        raise Refused(f"what is passed may not all be tensors: detach {code} in the call")
     code = source.code(node)
     plain = isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))
     edits = Edits(source).replace(node, f"{code}.detach()" if plain else f"({code}).detach()")
