@@ -96,7 +96,8 @@ for images, labels in loader:
 
 
 @pytest.mark.parametrize(
-    ("growth", "kept", "lines"), [(8 << 20, 4 << 20, [4]), (8 << 20, 4096, []), (4096, 4 << 20, [])]
+    ("growth", "kept", "lines"),
+    [(8 << 20, 4 << 20, [4]), (8 << 20, 4096, [4]), (8 << 20, 0, []), (4096, 4 << 20, [])],
 )
 def test_on_a_cpu_the_process_grows_by_what_the_steps_keep(growth: int, kept: int, lines: list[int]) -> None:
     example = read_example(ON_A_CPU.format(growth=growth, kept=kept))
