@@ -95,6 +95,7 @@ def found_at(code: str, after_ms: float) -> list[int]:
     [
         (19, LAYER, 13.0, [2]),  # the layer reads its weights, which twice the rows would share
         (19, LAYER, 19.5, []),  # it does not wait for them
+        (19, LAYER, 17.0, []),  # it mostly computes
         (1, LAYER, 13.0, []),  # hardly any of the step
         (19, "[[90],[6000,70],[70,90]]", 13.0, []),  # mostly rows
         (19, "[[6,70,80],[6,80,90]]", 13.0, []),  # each row has a matrix of its own

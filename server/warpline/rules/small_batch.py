@@ -25,11 +25,11 @@ CPU the operators are tried with as many rows. With larger batches other fixes g
 half precision nothing remains but their launches.
 
 On a CPU it also finds steps without a backward pass that spend much of their time between operators, or in
-linear layers that take hardly longer for twice the rows, because they wait for their weights from memory
-(tried beside the script). How many samples an update sees is not a question of speed alone. So of steps that
-train it finds those that hardly compute: more than half of their time passes between operators, in lines that
-do not go through the samples one by one, or in operators that take no longer for twice the rows (tried), and
-in the optimizer.
+linear layers and convolutions that mostly wait for their weights from memory, and take hardly longer for
+twice the rows (tried beside the script: half of what that could save at most has to be saved). How many
+samples an update sees is not a question of speed alone. So of steps that train it finds those that hardly
+compute: more than half of their time passes between operators, in lines that do not go through the samples
+one by one, or in operators that take no longer for twice the rows (tried), and in the optimizer.
 
 A loader whose epoch is one batch is left alone on any device.
 
@@ -484,9 +484,9 @@ _SHORT_MS = costs.value("short-kernel-ns") / 1e6
 _FILLED = 1 / FACTOR
 #: Share of the step, in percent, that each sample must cost less.
 _GAIN_PERCENT = 5.0
-_MOST_OF_THE_STEP = 0.5  # chosen, not fitted
+_MOST = 0.5  # chosen, not fitted
 #: What a step that trains must gain: most of it takes no longer for more samples.
-_HARDLY_COMPUTES = 100 * _MOST_OF_THE_STEP * (1 - 1 / FACTOR)
+_HARDLY_COMPUTES = 100 * _MOST * (1 - 1 / FACTOR)
 #: Operators that take a sample, or some, out of a batch.
 _PIECES = {"aten::select", "aten::unbind", "aten::index", "aten::slice", "aten::narrow", "aten::as_strided"}
 _MATRIX = 2  # dimensions
@@ -527,7 +527,7 @@ class SmallBatch(Rule):
         for batch in batches(context):
             size = batch.what[1]
             once = sum(spent for cost, spent in between.items() if _is_once(context, cost, size))
-            least = 0.0 if launching else _GAIN_PERCENT
+            least = 0.0 if launching else max(_GAIN_PERCENT, _MOST * context.share(shared))
             if launching:
                 said = (
                     "a step spends {idle} ({share}) between operators, and runs {calls} of them in "
@@ -555,7 +555,7 @@ class SmallBatch(Rule):
                         LargerBatch(FACTOR, batch.epoch),
                     )
                 ),
-                # Only a trial tells which weights are read from memory, and which operators take no longer.
+                # Only a trial tells which products wait for weights, and which operators take no longer.
                 least=_HARDLY_COMPUTES if trains else least,
                 fixes=[batch.fix],
             )
