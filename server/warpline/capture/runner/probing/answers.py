@@ -126,7 +126,8 @@ def timed(
         compiling_s = time.monotonic() - began
         wait(max(0.0, ends - time.monotonic()))
         for _ in range(SETTLING if device == "cuda" else 0):
-            pair.after()
+            if time.monotonic() < ends:
+                pair.after()
     # What is compiled is so much of the step that it does not find its own data in the caches.
     cold = question.kind == COMPILED
     before, after, ratios = clock.of_both(pair.before, pair.after, device, ends, cold)
