@@ -1,16 +1,19 @@
-"""Batches of samples that a step draws at random: where their number is written."""
+"""What a step draws at random: where the number of samples is written, and what is chosen by it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
 from warpline.rulekit.context import Context
+from warpline.rulekit.graph.graph import Graph, graph_of
 from warpline.rulekit.origins import origin, overridden
 from warpline.rulekit.queues import rows_of
 from warpline.rulekit.slicing import Slices
-from warpline.syntax.source import Source
+from warpline.rulekit.terms import names_in
+from warpline.syntax.source import Source, Statement, called_name
 
 #: Name and position of the number of samples in calls that draw them; the last ones are NumPy's.
 _DRAWS = {
@@ -20,6 +23,11 @@ _DRAWS = {
     "integers": ("size", 2),
     "numpy.random.randint": ("size", 2),
 }
+#: Calls of random, NumPy and torch that draw numbers to choose by.
+_NUMBERS = frozenset({
+    "choice", "choices", "sample", "randint", "integers", "randrange", "permutation", "randperm", "random",
+    "uniform",
+})  # fmt: skip
 #: A step draws one batch; a partial step more or less at the window's ends.
 _ONCE = 0.5
 
@@ -68,3 +76,42 @@ def _again(source: Source, number: cst.BaseExpression) -> bool:
     """Whether the same number stands in the function again, perhaps with another meaning."""
     same = (source.code(one) for one in source.nodes(cst.Integer, within=source.scope(number)))
     return [*same].count(source.code(number)) > 1
+
+
+def without_drawn(context: Context, graph: Graph) -> Graph:
+    """The graph in which nothing comes again that is chosen by a drawn number: of few images two steps may
+    draw the same one."""
+    flow = graph.flow
+    known: dict[tuple[str, int], bool] = {}
+    drawn = set[int]()
+    waiting = []
+    for node in graph.nodes:
+        site = graph.site(node)
+        if site is not None and node.index in flow.again and node.inputs:
+            if site.place not in known:
+                source = context.source(site.file)
+                known[site.place] = draws(source, source.statement_at(site.line))
+            if known[site.place]:
+                waiting.append(node)
+    while waiting:
+        node = waiting.pop()
+        if node.index not in drawn:
+            drawn.add(node.index)
+            waiting += [reader for value in node.outputs for reader in graph.consumers.get(value, ())]
+    if not drawn:
+        return graph
+    return graph_of(replace(flow, again=tuple(row for row in flow.again if row not in drawn)))
+
+
+def draws(source: Source, statement: Statement | None) -> bool:
+    """Whether a statement chooses entries by a number that it, or its function, draws."""
+    chosen = source.nodes(cst.Index, within=statement) if statement is not None else []
+    scope = source.scope(statement) if statement is not None and chosen else None
+    given = [
+        value for one in chosen for name in names_in(one) for value in source.assigned(name, within=scope)
+    ]
+    return any(
+        called_name(call) in _NUMBERS
+        for part in (*chosen, *given)
+        for call in source.nodes(cst.Call, within=part)
+    )

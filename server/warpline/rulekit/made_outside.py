@@ -10,6 +10,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.calling import Function, below
 from warpline.rulekit.constants import is_constant
 from warpline.rulekit.context import Context
+from warpline.rulekit.drawn import draws
 from warpline.rulekit.graph.constants import constant_values
 from warpline.rulekit.graph.graph import Graph
 from warpline.rulekit.terms import descend, function_at, names_in
@@ -37,8 +38,11 @@ def made_outside(context: Context, graph: Graph) -> dict[Function, dict[LineCost
         reader = source.statement_at(site.line)
         if not isinstance(reader, cst.SimpleStatementLine):
             continue
+        makers = _makers(source, reader)
+        if any(draws(source, statement) for statement in (reader, *makers)):
+            continue  # the next step may have drawn the same by chance
         own = found.setdefault((site.file, site.function), {})
-        for statement in _makers(source, reader):
+        for statement in makers:
             for cost in context.costs_of(source, statement):
                 lines = below(context, cost)
                 if cost.calls >= 1 and is_plain(lines):

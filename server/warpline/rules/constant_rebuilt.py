@@ -6,10 +6,10 @@ Finds operators with the same result in each step: position encodings, masks, gr
 only on sizes and on a module's buffers, and what two steps in a row compute of the same numbers and of the
 same tensors, to which nothing writes (a graph's normalised adjacency, a factorised covariance). It follows
 how the tensors of one step depend on each other. It reports nothing if the sizes differ between the captured
-steps, if a number looks like a position or a time, if both steps are the same as a whole (a benchmark), or if
-it takes almost no time; what functions of one file take is added up. It also finds what NumPy or plain Python
-computes for a tensor of floats that holds the same in both steps, and a tensor that is filled with one number
-only for `torch.where`.
+steps, if a number looks like a position or a time, or is drawn at random to choose an entry, if both steps
+are the same as a whole (a benchmark), or if it takes almost no time; what functions of one file take is added
+up. It also finds what NumPy or plain Python computes for a tensor of floats that holds the same in both
+steps, and a tensor that is filled with one number only for `torch.where`.
 
 ## Why is this slow
 
@@ -305,6 +305,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.chosen_numbers import chosen_numbers
 from warpline.rulekit.constants import as_buffer, made_at
+from warpline.rulekit.drawn import without_drawn
 from warpline.rulekit.graph import Graph, Node, graph_around
 from warpline.rulekit.graph.constants import constant_nodes
 from warpline.rulekit.graph.parts import Part, every_step, parts
@@ -334,6 +335,7 @@ class ConstantRebuilt(Rule):
         graph = graph_around(context.profile.facts.dataflow)
         if graph is None:
             return
+        graph = without_drawn(context, graph)
         chosen = set[int]()
         for each in chosen_numbers(context, graph):
             own = parts(context, graph, each.nodes)
