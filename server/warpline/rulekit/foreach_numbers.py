@@ -17,6 +17,7 @@ from warpline.rulekit.foreach_record import READ, SUMMED, Operation
 from warpline.rulekit.terms import descend
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import alone, is_method, only_target, receiver
+from warpline.text.lines import lines_of
 
 #: What cannot stand in a loop of its own, or is run elsewhere.
 _NOT_APART = (
@@ -59,7 +60,7 @@ class Numbers(Arithmetic):
         over = f"zip({', '.join(held)})" if len(held) > 1 else held[0]
         self.written.lines.append(f"for {', '.join([*own, *values.values()])} in {over}:")
         step = self.source.module.default_indent
-        self.written.lines += [step + line for one in text for line in one.splitlines() if line.strip()]
+        self.written.lines += [step + line for one in text for line in lines_of(one) if line.strip()]
 
     def _with_names(self, statement: cst.BaseStatement, values: dict[str, str]) -> str:
         """A statement's code with names for the numbers that it reads."""
