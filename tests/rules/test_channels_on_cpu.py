@@ -117,6 +117,16 @@ def test_one_that_is_converted_already_is_left_alone() -> None:
     assert "already" in one.message
 
 
+@pytest.mark.parametrize(("bases", "edits"), [("", 0), ("(torch.nn.Module)", 1)])
+def test_an_object_that_is_given_the_model_is_not_converted(bases: str, edits: int) -> None:
+    """It is no module, and has no ``to``."""
+    holder = f"class Counter{bases}:\n    def __init__(self, net):\n        self.net = net\n\n"
+    holder += "spots = Counter(Spots().eval())"
+    code = SERVED.format(strides=FIRST).replace("spots = Spots().eval()", holder)
+    (one,) = [one for one in told(code).findings if one.rule == "channels-first-conv"]
+    assert len(one.fixes) == edits
+
+
 MADE = """\
 def build(width):
     return Spots(width)

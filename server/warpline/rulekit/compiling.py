@@ -80,7 +80,7 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
         fixes: list[Callable[[], Fix]] = [partial(compile_several, models)]
         place: tuple[str, int] | None = model_place(*models[0])
     elif (elsewhere := _made_elsewhere(context, step)) is not None:
-        fixes, place = _where_made(*elsewhere), (elsewhere[0].path, elsewhere[1])
+        fixes, place = _where_made(context, *elsewhere), (elsewhere[0].path, elsewhere[1])
         if step is not None and model_overwritten(context, step):
             fixes = fixes[:1]
     else:
@@ -107,7 +107,7 @@ def target_made(context: Context, site: Site, calls: float) -> Target:
     """The one model of a class of the script's own whose ``forward`` the steps run ``calls`` times, by where
     it gets its name."""
     source, line = named_at(context, site)
-    fixes = _where_made(source, line)[:1]
+    fixes = _where_made(context, source, line)[:1]
     return Target((source.path, line), fixes, promised=True, graphs=False, calls=max(1.0, calls))
 
 
@@ -127,14 +127,15 @@ def _made_elsewhere(context: Context, step: TrainingStep | None) -> tuple[Source
     return named_at(context, site) if site is not None and alone else None
 
 
-def _where_made(source: Source, line: int) -> list[Callable[[], Fix]]:
-    return [partial(_compile_made, source, line), partial(_compile_made, source, line, graphs=True)]
+def _where_made(context: Context, source: Source, line: int) -> list[Callable[[], Fix]]:
+    made = partial(_compile_made, context, source, line)
+    return [made, partial(made, graphs=True)]
 
 
-def _compile_made(source: Source, line: int, *, graphs: bool = False) -> Fix:
+def _compile_made(context: Context, source: Source, line: int, *, graphs: bool = False) -> Fix:
     unnamed = "the model is not given a name where it is made: call its `compile()`"
     code = f"{{model}}.compile({_GRAPHS})" if graphs else _OF_OTHERS
-    edits = below_its_making(source, line, Edits(source), code, unnamed)
+    edits = below_its_making(context, source, line, Edits(source), code, unnamed)
     return edits.fix("Compile the model" + (", as CUDA graphs" if graphs else ""), "unsafe")
 
 

@@ -12,7 +12,16 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, computes
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, alone, is_method, methods, only_target, receiver
+from warpline.syntax.source import (
+    Source,
+    Statement,
+    alone,
+    called_name,
+    is_method,
+    methods,
+    only_target,
+    receiver,
+)
 from warpline.wire.run import Site
 
 _BUILTINS = frozenset(vars(builtins))
@@ -42,14 +51,27 @@ def model_name(step: TrainingStep) -> str | None:
     return _model_of(found)
 
 
-def given_a_name(source: Source, line: int) -> tuple[Statement, str] | None:
+def given_a_name(context: Context, source: Source, line: int) -> tuple[Statement, str] | None:
     """The assignment on ``line``, where a model is made, and the one name or attribute that it gives a value;
-    None where there is no such assignment."""
+    None where there is no such assignment, or where another object gets the name, which holds the model."""
     statement = source.statement_at(line)
     assigns = source.nodes(cst.Assign, within=statement) if statement is not None else []
     target = only_target(assigns[0]) if assigns else None
     name = source.code(target) if target is not None else ""
-    return (statement, name) if statement is not None and re.fullmatch(r"[\w.]+", name) else None
+    if statement is None or not re.fullmatch(r"[\w.]+", name) or _holds_model(context, assigns[0].value):
+        return None
+    return statement, name
+
+
+def _holds_model(context: Context, made: cst.BaseExpression) -> bool:
+    """Whether it makes an object of a class of the script's that inherits from nothing, so is no module."""
+    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute):
+        if not isinstance(made.func.value, cst.Call):
+            break
+        made = made.func.value  # `Net()` of `Net().eval()`
+    name = called_name(made) if isinstance(made, cst.Call) else ""
+    owners = [owner for _, owner in context.classes(name)] if name else []
+    return bool(owners) and not any(owner.bases for owner in owners)
 
 
 def named_at(context: Context, born: Site) -> tuple[Source, int]:
@@ -63,16 +85,18 @@ def named_at(context: Context, born: Site) -> tuple[Source, int]:
         given = value.args if isinstance(value, cst.Call) else ()
         if not isinstance(value, cst.Call) or any(True for one in given for _ in descend(one, cst.Call)):
             break
-        if isinstance(made, cst.Assign) and given_a_name(source, frame.line) is not None:
+        if isinstance(made, cst.Assign) and given_a_name(context, source, frame.line) is not None:
             return source, frame.line
     return context.source(born.file), born.line
 
 
-def below_its_making(source: Source, line: int, edits: Edits, code: str, unnamed: str) -> Edits:
+def below_its_making(
+    context: Context, source: Source, line: int, edits: Edits, code: str, unnamed: str
+) -> Edits:
     """``edits`` with ``code`` (with ``{model}``) as a line below the assignment on ``line``, where a model is
     made. Raises Refused, with ``unnamed`` if the model is given no name there, or if the line is already
     there."""
-    found = given_a_name(source, line)
+    found = given_a_name(context, source, line)
     if found is None:
         raise Refused(unnamed)
     statement, name = found

@@ -384,10 +384,10 @@ def _fix_made(context: Context, hottest: LineCost) -> Fix:
     source, line = named_at(context, born)
     edits = Edits(source)
     name = edits.add_import("torch.channels_last", "import torch")
-    given = given_a_name(source, line)
+    given = given_a_name(context, source, line)
     if given is not None and _always(context, source, given[1], edits):
         return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
-    below_its_making(source, line, edits, f"{{model}}.to(memory_format={name})", unnamed)
+    below_its_making(context, source, line, edits, f"{{model}}.to(memory_format={name})", unnamed)
     return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
 
 
