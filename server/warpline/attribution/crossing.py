@@ -95,7 +95,7 @@ class _Span:
     done: int
 
     def frees(self, freed: Ints) -> Bools:
-        """Whether memory was freed by it, by the time of that."""
+        """Whether this code freed each piece of memory, given the times at which they were freed."""
         found: Bools = (freed > self.begun) & (freed <= self.done)
         return found
 

@@ -11,6 +11,7 @@ import numpy as np
 from warpline.trace.columns import OP, Bools, Ints, Trace, take
 
 #: Share of the forward pass's operators that have to be run again. The rest may save and restore something.
+#: Chosen, not fitted.
 SHARE = 0.5
 #: Finds the forward operator that made each of some nodes; -1 where it is not known.
 _Makers = Callable[[Ints], Ints]

@@ -113,7 +113,7 @@ def _at_the_call(context: Context, site: Site, title: str) -> Fix:
 
 
 def _accumulation(context: Context, step: TrainingStep) -> tuple[Source, cst.BaseExpression, int] | None:
-    """The one number N of ``if (i + 1) % N == 0: optimizer.step()``."""
+    """N of ``if (i + 1) % N == 0: optimizer.step()``, if there is only one such number."""
     every = accumulated_every(step)
     if every is None:
         return None

@@ -53,7 +53,7 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
     was, and only what it calls is compiled.
     """
     costs = context.costs_of(source, function)
-    return next((one.line for one in costs if _reads(one) and in_loop(source, function, one.line)), None)
+    return next((one.line for one in costs if _reads(one) and _in_loop(source, function, one.line)), None)
 
 
 def is_recurrent(cost: LineCost) -> bool:
@@ -72,17 +72,28 @@ def not_compiled(context: Context, inside: Collection[LineCost]) -> set[tuple[st
     # Below a line that a library is called at, the library's function has the layer.
     layers = [cost for cost in inside if is_recurrent(cost) and not cost.inside]
     found = {cost.place for at in layers for cost in _of(function_of(at), inside) if cost.line >= at.line}
-    stops = list(dict.fromkeys((*layers, *filter(_reads, inside))))
-    seen = set[Function]()
-    for stop in stops:  # grows by the calls of what has a stop
-        source, own = context.source(stop.file), function_of(stop)
-        function = function_at(source, stop.line)
-        if function is not None and in_loop(source, function, stop.line):
-            found |= {cost.place for cost in _of(own, inside)}
+    for stop in calls_around((*layers, *filter(_reads, inside)), inside):
+        if repeats(context, stop):
+            found |= {cost.place for cost in _of(function_of(stop), inside)}
+    return found
+
+
+def calls_around(costs: Iterable[LineCost], inside: Collection[LineCost]) -> list[LineCost]:
+    """The lines ``costs``, and those of ``inside`` that call their functions, by any number of calls."""
+    found, seen = list(dict.fromkeys(costs)), set[Function]()
+    for cost in found:  # grows
+        own = function_of(cost)
         if own not in seen:
             seen.add(own)
-            stops += [cost for cost in inside if own in cost.called]
+            found += [call for call in inside if own in call.called and call not in found]
     return found
+
+
+def repeats(context: Context, cost: LineCost) -> bool:
+    """Whether the line is in a loop of its function."""
+    source = context.source(cost.file)
+    function = function_at(source, cost.line)
+    return function is not None and _in_loop(source, function, cost.line)
 
 
 def _reads(cost: LineCost) -> bool:
@@ -167,7 +178,7 @@ def runs_compiled(inside: Sequence[LineCost]) -> bool:
 def _turns_often(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     most = MOST_TURNS * max(1.0, calls_of(context, source, function))
     return any(
-        (cost.calls > most and cost.launches + len(cost.ops) > 0 and in_loop(source, function, cost.line))
+        (cost.calls > most and cost.launches + len(cost.ops) > 0 and _in_loop(source, function, cost.line))
         or (_operators(cost) > _A_TURN * most and _has_comprehension(source, function, cost.line))
         for cost in lines_in(context, source, function)
     )
@@ -215,7 +226,7 @@ def _has_comprehension(source: Source, function: cst.FunctionDef, line: int) -> 
     return any(source.inside(one, function) for one in found)
 
 
-def in_loop(source: Source, function: cst.FunctionDef, line: int) -> bool:
+def _in_loop(source: Source, function: cst.FunctionDef, line: int) -> bool:
     """Whether the line is in a loop of the function."""
     statement = source.statement_at(line)
     return statement is not None and any(source.inside(one, function) for one in source.loops(statement))

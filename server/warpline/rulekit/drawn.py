@@ -8,10 +8,10 @@ from dataclasses import replace
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.graph import Graph, graph_of
+from warpline.rulekit.graph.graph import Graph
 from warpline.rulekit.origins import origin, overridden
 from warpline.rulekit.queues import rows_of
-from warpline.rulekit.slicing import Slices
+from warpline.rulekit.slicing import ONCE, Slices
 from warpline.rulekit.terms import names_in
 from warpline.syntax.source import Source, Statement, called_name
 
@@ -28,8 +28,6 @@ _NUMBERS = frozenset({
     "choice", "choices", "sample", "randint", "integers", "randrange", "permutation", "randperm", "random",
     "uniform",
 })  # fmt: skip
-#: A step draws one batch; a partial step more or less at the window's ends.
-_ONCE = 0.5
 
 
 def drawn(context: Context) -> Iterator[Slices]:
@@ -40,7 +38,7 @@ def drawn(context: Context) -> Iterator[Slices]:
     for source, call in context.calls("torch.randint", "torch.randperm", *_DRAWS):
         cost = context.cost(*source.place(call))
         size = drawn_size(source, call)
-        if size is None or cost is None or abs(cost.calls - 1) > _ONCE:
+        if size is None or cost is None or abs(cost.calls - 1) > ONCE:
             continue
         found = origin(context, source, size)
         number = found.source.literal(found.node) if found.editable else None
@@ -81,13 +79,13 @@ def _again(source: Source, number: cst.BaseExpression) -> bool:
 def without_drawn(context: Context, graph: Graph) -> Graph:
     """The graph in which nothing comes again that is chosen by a drawn number: of few images two steps may
     draw the same one."""
-    flow = graph.flow
+    flow, again = graph.flow, set(graph.flow.again)
     known: dict[tuple[str, int], bool] = {}
     drawn = set[int]()
     waiting = []
     for node in graph.nodes:
         site = graph.site(node)
-        if site is not None and node.index in flow.again and node.inputs:
+        if site is not None and node.index in again and node.inputs:
             if site.place not in known:
                 source = context.source(site.file)
                 known[site.place] = draws(source, source.statement_at(site.line))
@@ -100,7 +98,7 @@ def without_drawn(context: Context, graph: Graph) -> Graph:
             waiting += [reader for value in node.outputs for reader in graph.consumers.get(value, ())]
     if not drawn:
         return graph
-    return graph_of(replace(flow, again=tuple(row for row in flow.again if row not in drawn)))
+    return Graph(replace(flow, again=tuple(row for row in flow.again if row not in drawn)))
 
 
 def draws(source: Source, statement: Statement | None) -> bool:

@@ -86,7 +86,7 @@ def tables(context: Context) -> Iterator[Table]:
 
 
 def holds_table(site: Site) -> bool:
-    """Whether the module made there is an embedding of torch's, or one that takes ``sparse`` as these do."""
+    """Whether the module made there is one of torch's embeddings, or another table that takes ``sparse``."""
     made = facts_of(Module, site)
     return made.num_embeddings is not None and (
         made.type in EMBEDDINGS or argument(site, "sparse") is not None
@@ -94,7 +94,7 @@ def holds_table(site: Site) -> bool:
 
 
 def looked_up_in(table: Table, site: Site) -> bool:
-    """Whether the module made there has such a table, whose rows no ``forward`` of its own looks up."""
+    """Whether the module made there has such a table, and leaves the look-up to torch's ``forward``."""
     made = facts_of(Module, site)
     own = table.cost.function == f"{class_name(made)}.forward"
     return holds_table(site) and (made.num_embeddings, made.embedding_dim) == table.shape and not own

@@ -122,7 +122,7 @@ class Arithmetic:
         return f"{self.module}.tensor({number})" if own_type else number
 
     def _moved(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-        """A tensor with one number, and the round's own whose type and device it gets: ``scale.to(p)``."""
+        """``(scale, p)`` of ``scale.to(p)``: a number in a tensor, in the dtype and device of ``p``."""
         if not isinstance(node, cst.Call) or not is_method(node, "to") or len(node.args) != 1:
             return None
         scale, like = receiver(node), node.args[0].value

@@ -156,7 +156,7 @@ def _ran(context: Context, source: Source, node: cst.CSTNode, graph: bool) -> bo
 
 
 def _gives_tensor(context: Context, cost: LineCost) -> bool:
-    """Whether the function of a line may return a tensor with its graph: no number, and no tuple."""
+    """Whether the line's function may return a tensor with its graph, and not a number or a tuple."""
     source, name = context.source(cost.file), cost.function.rpartition(".")[2]
     around = [one for one in source.at(cost.line, cst.FunctionDef) if one.name.value == name]
     backs = [

@@ -100,7 +100,11 @@ def below_its_making(
     if found is None:
         raise Refused(unnamed)
     statement, name = found
-    code = code.format(model=name)
+    return below_statement(source, statement, edits, code.format(model=name))
+
+
+def below_statement(source: Source, statement: Statement, edits: Edits, code: str) -> Edits:
+    """``edits`` with ``code`` as a line below a statement. Raises Refused if the line is already there."""
     if code in source.text:
         raise Refused("the script already does this")
     edits.insert_after(statement, code)

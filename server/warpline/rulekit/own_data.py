@@ -1,4 +1,4 @@
-"""Tensors that are given new data computed of their own: ``p.data = 0.9 * p.data + 0.1 * q.data``."""
+"""Statements that replace a tensor's data by a result of them: ``p.data = 0.9 * p.data + 0.1 * q.data``."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@ in each step, and recurrent layers in loops."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import below, callers, function_of
-from warpline.rulekit.compiled_reach import in_loop, is_recurrent
+from warpline.rulekit.calling import below
+from warpline.rulekit.compiled_reach import calls_around, is_recurrent, repeats
 from warpline.rulekit.context import Context
 from warpline.rulekit.kept_for_good import kept_for_good
 from warpline.rulekit.kernels import COMPILED
@@ -46,27 +46,14 @@ def uncompilable(context: Context, costs: Iterable[LineCost]) -> str | None:
 def _recurs(context: Context, costs: Iterable[LineCost]) -> str | None:
     """torch.compile stops at each call of a recurrent layer (``torch._dynamo.config.allow_rnn``), and
     compiles nothing of a function that has such a stop in a loop (seen with torch 2.13)."""
-    within = {cost.place: cost for cost in costs}
-    for cost in within.values():
-        if is_recurrent(cost) and _repeated(context, cost, within):
+    within = list({cost.place: cost for cost in costs}.values())
+    for cost in filter(is_recurrent, within):
+        if any(repeats(context, one) for one in calls_around((cost,), within)):
             return (
                 "torch.compile stops at each call of a recurrent layer, as of `nn.GRU`, and compiles nothing "
                 "of a function that has one in a loop: compile functions without one that the loop calls"
             )
     return None
-
-
-def _repeated(context: Context, cost: LineCost, within: Container[tuple[str, int]]) -> bool:
-    """Whether a loop at the lines ``within`` is around a line, or around a call of its function."""
-    reached = [cost]
-    for one in reached:
-        source = context.source(one.file)
-        function = function_at(source, one.line)
-        if function is not None and in_loop(source, function, one.line):
-            return True
-        calling = callers(context, function_of(one))
-        reached += [call for call in calling if call.place in within and call not in reached]
-    return False
 
 
 def _lengthens(context: Context, costs: Iterable[LineCost]) -> str | None:

@@ -20,7 +20,7 @@ from warpline.rulekit.message import count
 from warpline.rulekit.saving import leaving
 from warpline.syntax.source import Source, alone, called_name, receiver
 
-#: Percent of the step that work on all that is kept takes already where it is a warning.
+#: Percent of the step that work on all that is kept takes already where it is a warning. Chosen, not fitted.
 _MUCH = 10.0
 _A_SUM = "keep what is computed of it (a sum and a count), or only the last few"
 _AT_THE_END = "compute it where the epoch ends, or keep what is computed of it (sums and counts, a histogram)"
@@ -51,7 +51,7 @@ class _Reading:
 
 
 def work_on_all(context: Context) -> Iterator[Draft]:
-    """Findings on lists and tensors that grow in each step, and that each step reads as a whole."""
+    """Findings about lists and tensors that grow in each step and are read as a whole in each step."""
     for one in _read_again(context):
         spent = sum(cost.step_ms for cost in one.reading)
         if not context.matters(spent):

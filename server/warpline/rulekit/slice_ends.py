@@ -30,7 +30,7 @@ def is_first(source: Source, part: cst.Slice) -> bool:
 def meant(
     source: Source, end: cst.BaseExpression | None, body: cst.CSTNode | None
 ) -> cst.BaseExpression | None:
-    """The end of a slice, or what its name is given in the loop, once: ``end = at + size``."""
+    """The end of a slice. A name that the loop assigns once stands for its value: ``end = at + size``."""
     given = source.assigned(end.value, within=body) if isinstance(end, cst.Name) else []
     return given[0] if len(given) == 1 else end
 

@@ -16,8 +16,8 @@ from warpline.rulekit.origins import Origin, is_literal, origin, overridden, par
 from warpline.rulekit.slice_ends import Loop, ends_after, first_slices, is_first, meant, multiples
 from warpline.syntax.source import SAME_TURNS, Source, called_name, is_method
 
-#: Lines of a loop that has one turn a step run as often; a partial step more or less at the window's ends.
-_ONCE = 0.5
+#: What runs once a step may differ from that by so much: steps at the window's ends are partial.
+ONCE = 0.5
 
 #: Python writes a loop's header in its own way.
 _SPELLING = re.compile(r"[\s()'\"]")
@@ -70,7 +70,7 @@ def sliced(context: Context) -> Iterator[Slices]:
 
 
 class _Written(NamedTuple):
-    """Where a loop over ``over`` has the size of its batches, or with ``parts`` the number of them."""
+    """Where a loop over ``over`` has the size of its batches written; with ``parts``, how many there are."""
 
     source: Source
     over: cst.CSTNode
@@ -122,7 +122,7 @@ def _turns_once(context: Context, source: Source, loop: Loop | cst.While, cost: 
             header = f"for {source.code(loop.target)} in {source.code(loop.iter)}"
         if _SPELLING.sub("", header) == _SPELLING.sub("", chosen.header):
             return True
-    return not isinstance(loop, cst.CompFor) and abs(cost.calls - 1) <= _ONCE
+    return not isinstance(loop, cst.CompFor) and abs(cost.calls - 1) <= ONCE
 
 
 def _written(files: Sequence[Source], source: Source, loop: Loop | cst.While) -> _Written | None:

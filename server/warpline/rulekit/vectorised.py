@@ -256,7 +256,7 @@ class _End:
     head: str = ""
 
     def text(self, values: str) -> str:
-        """The statement that does it with the tensor of all values."""
+        """The statement that adds up (or collects) the tensor of all values at once."""
         return f"{self.pieces} = {values}" if self.pieces else f"{self.head} {values}.sum(0)"
 
 

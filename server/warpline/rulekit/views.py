@@ -26,7 +26,7 @@ def reshaped(context: Context, edits: Edits) -> list[Edits]:
             part.replace(
                 call.func, f"{part.source.code(call.func).rpartition('.')[0]}.{_COPYING[called_name(call)]}"
             )
-    return [part for part in parts.values() if part is not edits and part.changed]
+    return [part for part in parts.values() if part is not edits]
 
 
 def _failing(flow: Dataflow) -> Iterator[tuple[str, int]]:

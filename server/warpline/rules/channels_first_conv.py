@@ -216,6 +216,7 @@ from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import (
     about_model,
     below_its_making,
+    below_statement,
     finished_in,
     given_a_name,
     model_place,
@@ -349,33 +350,31 @@ def _lies_channels_first(op: Op) -> bool:
 
 
 def _fix(context: Context, step: TrainingStep | None, hottest: LineCost) -> Fix:
-    if step is None:
-        return _fix_made(context, hottest)
+    edits = _converted(context, step) if step is not None else _converted_where_made(context, hottest)
+    return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
+
+
+def _converted(context: Context, step: TrainingStep) -> Edits:
     given = _given(context, step)
     source, made, model = given or (step.source, None, trained(step)[0])
     edits = Edits(source)
     name = edits.add_import("torch.channels_last", "import torch")
     if _always(context, source, model, edits):
-        return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
+        return edits
     code = f"{{model}}.to(memory_format={name})"
     if made is not None:
-        line = code.format(model=model)
-        if line in source.text:
-            raise Refused("the script already does this")
-        edits.insert_after(made, line)
-        return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
+        return below_statement(source, made, edits, code.format(model=model))
     finished = _finished(step)
-    if finished is not None:
-        if is_method(finished, "to"):
-            edits.set_argument(finished, "memory_format", name)
-        else:
-            edits.replace(finished, f"{step.source.code(finished)}.to(memory_format={name})")
-        return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
-    about_model(step, edits, code)
-    return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
+    if finished is None:
+        about_model(step, edits, code)
+    elif is_method(finished, "to"):
+        edits.set_argument(finished, "memory_format", name)
+    else:
+        edits.replace(finished, f"{source.code(finished)}.to(memory_format={name})")
+    return edits
 
 
-def _fix_made(context: Context, hottest: LineCost) -> Fix:
+def _converted_where_made(context: Context, hottest: LineCost) -> Edits:
     """The edit where a model is made that no step of this file calls by its name."""
     unnamed = "where the model is made was not found: call `.to(memory_format=torch.channels_last)` on it"
     born = model_born(context, hottest)
@@ -386,9 +385,8 @@ def _fix_made(context: Context, hottest: LineCost) -> Fix:
     name = edits.add_import("torch.channels_last", "import torch")
     given = given_a_name(context, source, line)
     if given is not None and _always(context, source, given[1], edits):
-        return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
-    below_its_making(context, source, line, edits, f"{{model}}.to(memory_format={name})", unnamed)
-    return edits.fix(_TITLE, "unsafe", *reshaped(context, edits))
+        return edits
+    return below_its_making(context, source, line, edits, f"{{model}}.to(memory_format={name})", unnamed)
 
 
 def _always(context: Context, source: Source, model: str | None, edits: Edits) -> bool:

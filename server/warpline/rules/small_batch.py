@@ -733,7 +733,7 @@ def _is_once(context: Context, cost: LineCost, size: int) -> bool:
 
 
 def _has_all(cost: LineCost, size: int) -> bool:
-    """Whether the line computes something of ``size`` rows, in the first dimension or the second one."""
+    """Whether the line computes something with ``size`` rows in its first or second dimension."""
     return any(size in shape[:2] for op in cost.ops if op.name not in _PIECES for shape in op.shapes)
 
 

@@ -293,11 +293,6 @@ class Edits:
 
     # -- the result -----------------------------------------------------------------------------
 
-    @property
-    def changed(self) -> bool:
-        """Whether anything is to be changed."""
-        return bool(self._changes)
-
     def fix(self, title: str, applicability: Applicability, *others: Edits) -> Fix:
         """All changes (and those of ``others``, in other files) as a Fix.
 
