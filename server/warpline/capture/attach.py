@@ -47,6 +47,9 @@ def attach(pid: int, seconds: float, *, read_only: bool = False) -> Attached:
         written, said, stepped = Path(folder, "raw"), Path(folder, "said"), Path(folder, "steps")
         command = py_spy(program, pid, RATE, str(written))
         command += ["--duration", str(max(1, round(seconds)))]
+        if not read_only:
+            stepping.ask(pid, seconds, stepped)
+        end = time.monotonic() + seconds
         # Into a file: a pipe would fill with warnings, since it is not read while the process is looked at.
         with (
             said.open("wb") as errors,
@@ -55,8 +58,6 @@ def attach(pid: int, seconds: float, *, read_only: bool = False) -> Attached:
             ) as records,
         ):
             try:
-                if not read_only:
-                    stepping.ask(pid, seconds, stepped)
                 looks = _looks(records, program, pid, seconds)
                 records.wait(seconds + START_S)
             except subprocess.TimeoutExpired:
@@ -65,6 +66,8 @@ def attach(pid: int, seconds: float, *, read_only: bool = False) -> Attached:
                 records.kill()
         if records.returncode or not written.is_file():
             raise Problem(_refusal(pid, said.read_text(encoding="utf-8", errors="replace")))
+        # py-spy takes its samples at random times, so it ends a little early or late.
+        time.sleep(max(0.0, end - time.monotonic()))
         found = _counted(written.read_text(encoding="utf-8", errors="replace"), pid)
         grown = (one for one in counters.counters(looks) if one.name in counters.counted(one.file))
         steps = () if read_only else stepping.stepped(stepped.read_text(encoding="utf-8"))

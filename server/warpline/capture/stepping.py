@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -37,7 +36,8 @@ class Stepped:
 
 
 def ask(pid: int, seconds: float, written: Path) -> None:
-    """Have process ``pid`` write the steps of its optimizers into ``written`` for ``seconds``.
+    """Have process ``pid`` write the steps of its optimizers into ``written`` for ``seconds``. They begin
+    when it next runs Python, not now: on a busy machine, asking alone can take longer.
 
     The file stays empty where it cannot be asked: an older Python, another user's process, one that sees
     other files, or one that forbids it (``PYTHON_DISABLE_REMOTE_DEBUG``).
@@ -50,7 +50,7 @@ def ask(pid: int, seconds: float, written: Path) -> None:
     number, name = tempfile.mkstemp(prefix="warpline-attach-", suffix=".py")
     os.close(number)
     script = Path(name)
-    script.write_text(watcher(script, written, time.monotonic() + seconds), encoding="utf-8")
+    script.write_text(watcher(script, written, seconds), encoding="utf-8")
     # By the process's own interpreter: it has to be the same version.
     command = [f"/proc/{pid}/exe", "-I", "-S", "-c", _ASK, str(pid), name]
     try:
@@ -61,14 +61,14 @@ def ask(pid: int, seconds: float, written: Path) -> None:
         script.unlink(missing_ok=True)
 
 
-def watcher(script: Path, written: Path, end: float) -> str:
-    """What the process runs: it removes the file ``script`` with this text, and watches until ``end``.
+def watcher(script: Path, written: Path, seconds: float) -> str:
+    """What the process runs: it removes the file ``script`` with this text, and watches for ``seconds``.
     Nothing is said where that fails (another torch, ``written`` is gone): it would be on the process's own
     output."""
     run = f"""
 try:
     os.unlink({str(script)!r})
-    watch({str(written)!r}, {end!r})
+    watch({str(written)!r}, {seconds!r})
 except Exception:
     pass
 """

@@ -23,15 +23,15 @@ def step_code(optimizer_module: Any) -> CodeType:
     raise LookupError("no wrapper of step")
 
 
-def watch(path: str, end: float) -> None:
-    """Add a line to the file ``path`` for each step that begins before ``end`` (seconds of
-    ``time.monotonic()``): ``SECONDS ID CLASS``, the last two of its optimizer.
+def watch(path: str, seconds: float) -> None:
+    """Add a line to the file ``path`` for each step that begins within ``seconds`` from now: ``SECONDS ID
+    CLASS``, the first of ``time.monotonic()``, the last two of its optimizer.
 
     Events of one code object are switched on: nothing of torch's or of the script's is replaced, and no other
-    code gets slower. They are switched off at the first step after ``end``, or when nothing can be written.
+    code gets slower. They are switched off at the first step after that, or when nothing can be written.
     """
     module = sys.modules.get("torch.optim.optimizer")
-    if module is None or time.monotonic() > end:
+    if module is None:
         return
     events = _monitoring
     code = step_code(module)
@@ -39,6 +39,7 @@ def watch(path: str, end: float) -> None:
     if tool is None:
         return
     file = os.open(path, os.O_WRONLY | os.O_APPEND)
+    end = time.monotonic() + seconds
 
     def stop() -> None:
         os.close(file)
