@@ -76,6 +76,9 @@ for _ in range(100):
         ("self.seen.append(x.detach())", "ledger.seen.clear()", False),  # as long in each step
         ("kept = [x.detach()]", "optimizer.step()", False),
         ("self.last = x.detach()", "ledger.seen.append(loss.item())", False),  # outside of what is compiled
+        ("past = torch.stack(self.seen)", "ledger.seen.append(loss.detach())", True),  # but read there
+        ("self.last = x.detach()", "note(ledger.seen)", False),  # nothing adds to it
+        ("self.last = x.detach()", "ledger.seen.append(note(ledger.seen))", True),  # given to what is
     ],
 )
 def test_a_list_that_gets_longer(noted: str, after: str, found: bool) -> None:

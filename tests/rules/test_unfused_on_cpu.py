@@ -171,20 +171,32 @@ def night(dust, gusts):
 """
 
 
+OTHER_CALLER = """
+def check(dust, wind):
+    return settle(dust, wind)  #> cost step_ms=0.1 calls=1
+"""
+
+
 @pytest.mark.parametrize(
-    ("own_ms", "calls", "line"),
+    ("own_ms", "calls", "other", "line"),
     [
-        (0, 1, 4),  # a tensor of a number would be compiled for each value
-        (0, 2, 10),  # both calls would be compiled together
-        (5, 1, 10),  # and what the caller makes of the result
+        (0, 1, "", 4),  # a tensor of a number would be compiled for each value
+        (0, 2, "", 10),  # both calls would be compiled together
+        (5, 1, "", 10),  # and what the caller makes of the result
+        (5, 2, OTHER_CALLER, 4),  # one of the calls would stay as it is
     ],
 )
-def test_a_caller_that_fuses_nothing_is_not_compiled_in_its_place(own_ms: int, calls: int, line: int) -> None:
+def test_a_caller_is_compiled_in_place_of_what_it_calls(
+    own_ms: int, calls: int, other: str, line: int
+) -> None:
     settle = CODE.format(**AS_IT_IS).partition("def main")[0].replace("calls=1", f"calls={calls}")
-    example = read_example(settle + CALLER.format(ms=own_ms))
+    example = read_example(settle + CALLER.format(ms=own_ms) + other)
     called = ((example.profile.lines[0].file, "settle"),)
+    functions = {line: "night" if 10 < line < 15 else "check" for line in range(11, 20)}
     lines = [
-        replace(one, function="night" if one.line > 10 else "settle", called=called if one.line == 12 else ())
+        replace(
+            one, function=functions.get(one.line, "settle"), called=called if one.line in (12, 16) else ()
+        )
         for one in example.profile.lines
     ]
     profile = replace(example.profile, lines=tuple(lines))

@@ -38,6 +38,22 @@ def in_order(context: Context, costs: Sequence[LineCost]) -> list[LineCost]:
     return list(found.values())
 
 
+def alone_in(context: Context, own: Sequence[LineCost], inside: Sequence[LineCost]) -> list[LineCost]:
+    """``inside`` without the functions that lines outside of it call, too, but for those of ``own``: compiled
+    code runs only its own calls of them."""
+    left, functions = list(inside), {function_of(cost) for cost in own}
+    while True:
+        places = {cost.place for cost in left}
+        shared = {
+            function
+            for function in {function_of(cost) for cost in left} - functions
+            if any(call.place not in places for call in callers(context, function))
+        }
+        if not shared:
+            return left
+        left = [cost for cost in left if function_of(cost) not in shared]
+
+
 def reached_ms(inside: Sequence[LineCost]) -> float:
     """The time of lines that are compiled, without their matrix products, which stay."""
     return sum(

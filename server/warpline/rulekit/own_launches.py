@@ -12,12 +12,13 @@ from warpline.rulekit.calling import below
 from warpline.rulekit.compiled_reach import calls_around, is_recurrent, repeats
 from warpline.rulekit.context import Context
 from warpline.rulekit.kept_for_good import kept_for_good
+from warpline.rulekit.kept_statements import uses_of, whole_name
 from warpline.rulekit.kernels import COMPILED
 from warpline.rulekit.terms import descend, function_at, names_in
 from warpline.rulekit.training import TrainingStep
 from warpline.rulekit.triton import definition
 from warpline.rulekit.waiting import counter
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, called_name
 from warpline.wire.run import Site
 from warpline.wire.sites import Module, Triton, facts_of
 
@@ -57,15 +58,23 @@ def _recurs(context: Context, costs: Iterable[LineCost]) -> str | None:
 
 
 def _lengthens(context: Context, costs: Iterable[LineCost]) -> str | None:
-    """torch.compile takes the length of a list that the code adds to for a constant: it compiles again for
-    each length, eight times, and then gives up (counted with torch 2.13)."""
+    """torch.compile takes the length of a list that the code adds to, reads or is given for a constant: it
+    compiles again for each length, eight times, and then gives up (counted with torch 2.13)."""
     functions = {(cost.file, function_at(context.source(cost.file), cost.line)) for cost in costs}
+    names = {function.name.value for _, function in functions if function is not None}
     for source, value, keeper in kept_for_good(context, epochs=True):
-        if (source.path, source.enclosing(value, cst.FunctionDef)) in functions:
-            return (
-                f"`{keeper}` gets longer in each step, and torch.compile compiles code that adds to a list "
-                "again for each length: add to it outside of what is compiled"
-            )
+        owner = source.enclosing(value, cst.ClassDef)
+        for other, name in uses_of(context, keeper):
+            within = other.path, other.enclosing(name, cst.FunctionDef)
+            mine = owner is None or other.enclosing(name, cst.ClassDef) is owner
+            argument = other.parent(whole_name(other, name))
+            call = other.parent(argument) if isinstance(argument, cst.Arg) else None
+            given = isinstance(call, cst.Call) and called_name(call) in names
+            if mine and (within in functions or given):
+                return (
+                    f"`{keeper}` gets longer in each step, and torch.compile compiles code that has such a "
+                    "list again for each length: add to it, and read it, outside of what is compiled"
+                )
     return None
 
 

@@ -9,7 +9,8 @@ operators on complex numbers, which torch.compile leaves to torch's kernels.
 
 On a CPU it finds such operators if they take a tenth of the step, and reports them only if the recorded ones
 were compiled beside the script and were faster. torch.compile needs a C++ compiler there: the finding says
-so if there is none. A caller is compiled with what it calls only if it adds something to fuse.
+so if there is none. A caller is compiled with what it calls only if it adds something to fuse. What it calls
+and others call as well, as an actor and the training call a model, is no part of what is promised.
 
 ## Why is this slow
 
@@ -135,8 +136,8 @@ A function that gives a Triton kernel a Python float, or launches kernels withou
 named without an edit: torch.compile passes the float in double precision, and stops at the other launches.
 
 Code of a module that reads a whole number which changes in each step (`self.updates`) is named without an
-edit, too, and so is code that adds to a list which nothing empties in between (`self.history.append(x)`): it
-would be compiled again for each value or length.
+edit, too, and so is code that adds to, reads or is given a list which nothing empties in between
+(`self.history.append(x)`, `torch.cat(self.history)`): it would be compiled again for each value or length.
 
 A step that differentiates gradients again (`create_graph=True`), which compiled code cannot.
 
@@ -175,6 +176,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms
 from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.compiled_reach import (
+    alone_in,
     breaks_at,
     calls_of,
     compiled_again,
@@ -412,11 +414,12 @@ def _compiled_with(
     context: Context, source: Source, function: cst.FunctionDef, costs: Sequence[LineCost]
 ) -> list[LineCost]:
     """The lines that are compiled with the function: ``costs``, its own, and those of what it calls, but for
-    what torch.compile leaves as it is. Where the function has the loop of the steps it is not compiled whole,
-    and what it calls can be without it."""
+    what torch.compile leaves as it is, and for functions that others call as well, whose time is not known
+    apart. Where the function has the loop of the steps it is not compiled whole, and what it calls can be
+    without it."""
     if _holds_the_step(context, source, function):
         return list(costs)
-    inside = in_order(context, costs)
+    inside = alone_in(context, costs, in_order(context, costs))
     left = not_compiled(context, inside)
     return [cost for cost in inside if cost.place not in left]
 
