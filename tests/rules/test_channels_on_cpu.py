@@ -129,7 +129,7 @@ def test_an_object_that_is_given_the_model_is_not_converted(bases: str, edits: i
 
 MADE = """\
 def build(width):
-    return Spots(width)
+    return Spots(int(width))
 
 def choose(name, **more):
     return KINDS[name](**more)
@@ -146,6 +146,7 @@ run()
     ("given", "line"),
     [
         ("net = choose('build', width=8).train()", 8),
+        ("net = choose('build', width=len(KINDS)).to(place())", 8),
         ("net, rate = choose('build', width=8)", 2),
         ("net = Fitted(choose('build', width=8))", 2),  # of another class, perhaps
         ("fit(choose('build', width=8))", 2),
@@ -154,8 +155,10 @@ run()
 def test_a_model_of_functions_has_its_name_where_they_return_it_to(given: str, line: int) -> None:
     """As for an object that is given the model, and calls it by a name of its own."""
     example = read_example(MADE.format(given=given))
-    frames = tuple(UserFrame(FILE, at, "") for at in (2, 5, 8, 11))
-    born = Site("module", FILE, 2, "build", frames=(UserFrame(FILE, 1, "Spots.__init__"), *frames))
+    running = {2: "build", 5: "choose", 8: "run", 11: "<module>"}
+    frames = tuple(UserFrame(FILE, at, name) for at, name in running.items())
+    facts = {"type": "spots.Spots"}
+    born = Site("module", FILE, 2, "build", facts, frames=(UserFrame(FILE, 1, "Spots.__init__"), *frames))
     source, found = named_at(Context(example.profile, texts(example)), born)
     assert (source.path, found) == (FILE, line)
 

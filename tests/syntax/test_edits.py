@@ -170,6 +170,25 @@ def test_add_import(before: str, written: str, after: str) -> None:
     assert changed(before, add) == after.removesuffix("x\n") + "y\n"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from torch import nn\n",
+        "import torch.nn as nn\n",
+        "from torch.nn import Linear\nnumbers(torch=kit.torch)\n",
+    ],
+)
+def test_a_name_in_an_import_or_of_an_attribute_is_not_taken(text: str) -> None:
+    edits = Edits(Source("a.py", text))
+    assert edits.add_import("torch.channels_last", "import torch") == "torch.channels_last"
+
+
+@pytest.mark.parametrize("text", ["from torch import nn\n\n\ndef f(torch): ...\n", "from lib import torch\n"])
+def test_a_name_that_the_file_gives_something_else_is_taken(text: str) -> None:
+    with pytest.raises(Refused):
+        Edits(Source("a.py", text)).add_import("torch.channels_last", "import torch")
+
+
 def test_import_of_a_name_that_is_taken_is_refused() -> None:
     source = Source("a.py", "import os\nF = 3\n")
     with pytest.raises(Refused):

@@ -23,6 +23,7 @@ from warpline.syntax.source import (
     receiver,
 )
 from warpline.wire.run import Site
+from warpline.wire.sites import Module, facts_of
 
 _BUILTINS = frozenset(vars(builtins))
 #: Methods of a module that return it.
@@ -77,16 +78,21 @@ def _holds_model(context: Context, made: cst.BaseExpression) -> bool:
 def named_at(context: Context, born: Site) -> tuple[Source, int]:
     """Where a model that was made at ``born`` gets its name: there, or where functions return it to."""
     first = next((at for at, frame in enumerate(born.frames) if frame.place == born.place), 0)
+    called = (facts_of(Module, born).type or "").rpartition(".")[2]
     for frame in born.frames[first:]:
         source = context.source(frame.file)
         made = alone(source.statement_at(frame.line))
         value = made.value if isinstance(made, (cst.Assign, cst.Return)) else None
+        while value is not None and is_method(value, *_RETURN_IT):
+            value = receiver(value)
         # The call that is returned, and no argument of another one.
-        given = value.args if isinstance(value, cst.Call) else ()
-        if not isinstance(value, cst.Call) or any(True for one in given for _ in descend(one, cst.Call)):
+        if not isinstance(value, cst.Call) or (
+            called_name(value) != called and any(any(descend(one, cst.Call)) for one in value.args)
+        ):
             break
         if isinstance(made, cst.Assign) and given_a_name(context, source, frame.line) is not None:
             return source, frame.line
+        called = frame.function.rpartition(".")[2]
     return context.source(born.file), born.line
 
 

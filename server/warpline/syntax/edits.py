@@ -269,12 +269,17 @@ class Edits:
         written = local_name(new, wanted)
         if written is None:
             raise ValueError(f"`{statement}` does not import `{wanted}`")
-        taken = set(new) & (set(names) | {node.value for node in self.source.nodes(cst.Name)})
+        taken = {name for name in new if name in names or self._says(name)}
         if taken and not all(names.get(name) == new[name] for name in taken):
             raise Refused(f"the name `{sorted(taken)[0]}` means something else in this file")
         self._imported |= new
         self._insert_import(statement)
         return written
+
+    def _says(self, name: str) -> bool:
+        """Whether the file uses a name for a value of its own: in `from torch import nn`, torch is none."""
+        uses = self.source.uses(name, self.source.module)
+        return any(self.source.enclosing(one, cst.Import, cst.ImportFrom) is None for one in uses)
 
     def _insert_import(self, statement: str) -> None:
         body = self.source.module.body
