@@ -8,8 +8,9 @@ import pytest
 
 from tests.rules.test_no_breakage import fixed
 from warpline.model.profile import Profile
-from warpline.wire.births import Argument, Holder
+from warpline.wire.births import Argument, Holder, UserFrame
 from warpline.wire.dataflow import Dataflow, Masked, OperatorSite
+from warpline.wire.run import Site
 
 MEAN = """\
 #> memory growth_bytes_per_step=52428800
@@ -346,7 +347,12 @@ _NO_CALL = "No edit is offered: the call that creates the optimizer was not foun
             _ADDED,
         ),
         # The entry `kind` is not taken out: what is unpacked may be something else.
-        ('rest = {k: settings[k] for k in ("lr", "betas")}', "kinds[0](*given, **rest)", "kinds", _NO_CALL),
+        (
+            'rest = {k: settings[k] for k in ("lr", "betas")}',
+            "kinds[0](*given, **rest)",
+            "kinds",
+            "return kinds[0](*given, **rest, fused=True)\n",
+        ),
         # A function that makes the optimizer may have no such parameter.
         ('settings.pop("kind")', "build(*given, **settings)", "build", _NO_CALL),
     ],
@@ -367,6 +373,52 @@ def test_fused_is_put_where_a_registry_takes_the_settings_from(
         return replace(profile, facts=replace(profile.facts, sites=sites))
 
     (found,) = fixed(KINDS.format(rest=rest, call=call, imported=imported), "per-tensor-optimizer", held)
+    assert told in found
+
+
+BUILDER = """\
+#> steps step_ms=66
+import torch
+def made(kinds, name, *given, **more):
+    settings = dict(plan[name])
+    {more}
+    return getattr(kinds, settings.pop("kind"))(*given, **settings)
+    #^ site optimizer type=AdamW parameters=220
+net = made(nets, "net")
+optimizer = made(torch.optim, "optimizer", net.parameters())
+for batch in batches:
+    loss = net(batch)  #> cost device_ms=40
+    loss.backward()
+    optimizer.step()  #> cost step_ms=18 device_ms=8 idle_ms=10 launches=2600; use optimizer
+"""
+_WITHIN = '    return getattr(kinds, settings.pop("kind"))(*given, **settings, fused=True)\n'
+
+
+@pytest.mark.parametrize(
+    ("more", "others", "told"),
+    [
+        ("settings.update(more)", True, 'made(torch.optim, "optimizer", net.parameters(), fused=True)\n'),
+        ("settings |= {**more}", True, 'made(torch.optim, "optimizer", net.parameters(), fused=True)\n'),
+        ("settings.update(more)", False, _WITHIN),
+        ("show(more)", True, _WITHIN),  # what it gets by name goes elsewhere
+    ],
+)
+def test_fused_is_passed_to_the_builder_of_other_things_that_hands_it_on(
+    more: str, others: bool, told: str
+) -> None:
+    def held(profile: Profile) -> Profile:
+        (file,) = profile.sources
+        arguments = (Argument("foreach", None, False), Argument("fused", None, False))
+        within = UserFrame(file, 5, "made")
+        sites = tuple(
+            replace(site, arguments=arguments, frames=(within, UserFrame(file, 7, "<module>")))
+            for site in profile.facts.sites
+        )
+        if others:
+            sites += (Site("module", file, 5, "made", frames=(within, UserFrame(file, 6, "<module>"))),)
+        return replace(profile, facts=replace(profile.facts, sites=sites))
+
+    (found,) = fixed(BUILDER.format(more=more), "per-tensor-optimizer", held)
     assert told in found
 
 

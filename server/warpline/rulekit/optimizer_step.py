@@ -11,8 +11,8 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, holder, keys_of, lacking
 from warpline.rulekit.memory import free_bytes
-from warpline.rulekit.origins import Origin, unpacked_origin
-from warpline.syntax.source import Source, is_method, receiver
+from warpline.rulekit.origins import Origin, called_as, is_self, unpacked_origin
+from warpline.syntax.source import Source, called_name, is_method, receiver
 from warpline.wire.births import Holder
 from warpline.wire.run import Site
 from warpline.wire.sites import Optimizer, facts_of
@@ -151,6 +151,45 @@ def without_form(context: Context, site: Site, kind: str) -> tuple[Source, cst.D
     return lacking(context, site, call, "fused", "foreach") if call is not None else None
 
 
+def settings_taken(context: Context, site: Site, kind: str) -> tuple[Source, cst.Call] | None:
+    """The call that takes more settings for the optimizer: the one that makes it, be its class a value
+    (``getattr(torch.optim, name)(params, **settings)``). Where that makes other things as well, the call of
+    the function around it, if that passes on what it gets by name. None where none is found."""
+    source = context.source(site.file)
+    call, place = making_call(source, site, kind), site.place
+    if call is not None:
+        return source, call
+    call = _call_of_value(source, site)
+    for frame in site.frames[1:]:
+        if call is None or not _makes_others(context, place):
+            break
+        function = source.enclosing(call, cst.FunctionDef)
+        if function is None or not _passes_on(source, function):
+            break
+        outer, name = context.source(frame.file), called_as(source, function)
+        calls = [one for one in outer.calls(frame.line) if called_name(one) == name]
+        call, source, place = next(iter(calls), None), outer, frame.place
+    return (source, call) if call is not None else None
+
+
+def _makes_others(context: Context, place: tuple[str, int]) -> bool:
+    """Whether a line that makes an optimizer has made something else, too."""
+    others = (site for site in context.profile.facts.sites if site.kind != "optimizer")
+    return any(place == frame.place for site in others for frame in (site, *site.frames))
+
+
+def _passes_on(source: Source, function: cst.FunctionDef) -> bool:
+    """Whether a function hands on what it gets by name: ``f(**more)``, or ``settings.update(more)``."""
+    more = function.params.star_kwarg
+    for one in source.uses(more.name.value, function.body) if more is not None else ():
+        above = source.parent(one)
+        call = source.parent(above) if isinstance(above, cst.Arg) else None
+        starred = isinstance(above, cst.StarredDictElement) or getattr(above, "star", "") == "**"
+        if starred or (isinstance(call, cst.Call) and is_method(call, "update")):
+            return True
+    return False
+
+
 def making_call(source: Source, site: Site, kind: str) -> cst.Call | None:
     """The call of the optimizer's class on the line. With a factory or an alias, the call that gets the
     learning rate or the parameters."""
@@ -181,6 +220,8 @@ def _call_of_value(source: Source, site: Site) -> cst.Call | None:
     called = found[0].func if len(found) == 1 else None
     if not isinstance(called, (cst.Name, cst.Attribute)):
         return found[0] if isinstance(called, (cst.Subscript, cst.Call)) else None
+    if isinstance(called, cst.Attribute) and is_self(called.value):
+        return found[0] if not source.functions(called.attr.value) else None
     named = [one for one in source.nodes(type(called)) if source.code(one) == source.code(called)]
     bound = {type(source.parent(one)) for one in named if source.binds(one)}
     return found[0] if bound and bound <= {cst.AssignTarget, cst.Param} else None

@@ -342,6 +342,7 @@ from warpline.rulekit.optimizer_step import (
     maker_of,
     making_call,
     set_at,
+    settings_taken,
     stands_alone,
     stepped_in_hooks,
     unpacked,
@@ -461,8 +462,8 @@ def _written_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
     held = set_at(site) or unpacked(context, site, kind)
     if held is not None:
         return held.place
-    mapping = without_form(context, site, kind)
-    return mapping[0].place(mapping[1]) if mapping is not None else site.place
+    found = without_form(context, site, kind) or settings_taken(context, site, kind)
+    return found[0].place(found[1]) if found is not None else site.place
 
 
 def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> Draft:
@@ -581,12 +582,10 @@ def _refuse_unfused(context: Context, kind: str) -> None:
 
 def _fix(context: Context, site: Site, kind: str) -> Fix:
     _refuse_unfused(context, kind)
-    source = context.source(site.file)
-    call, mapping = making_call(source, site, kind), without_form(context, site, kind)
-    if call is None:
-        if mapping is None:
-            raise Refused("the call that creates the optimizer was not found on that line")
-        return _into_mapping(context, mapping, kind)
+    taken, mapping = settings_taken(context, site, kind), without_form(context, site, kind)
+    if taken is None:
+        raise Refused("the call that creates the optimizer was not found on that line")
+    source, call = taken
     present = source.argument(call, "fused")
     if present is not None and source.literal(present.value) not in (False, None):
         raise Refused(f"fused comes from `{source.code(present.value)}`: change it there")
