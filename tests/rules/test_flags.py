@@ -491,6 +491,69 @@ def test_an_option_that_has_it_called_is_switched_off() -> None:
     assert "SAVE = False" in apply(text, draft.fixes[0].edits)
 
 
+APPLIED = f"""\
+def saved(block, x):
+    if getattr(block, "lean", False):
+        return checkpoint(block, x)  {CALLED}; {AGAIN}
+    return block(x)
+
+{{setter}}
+def train(args):
+    stack = Stack()
+    {{call}}
+    fit(stack)
+"""
+_NESTED = """\
+def go_lean(stack):
+    assert isinstance(stack, nn.Module)
+
+    def each(block):
+        block.lean = True
+
+    stack.apply(each)
+"""
+_GIVEN = """\
+class Lean:
+    def go_lean(self):
+        if not self.can:
+            raise ValueError
+        self.apply(partial(self._set, value=True))
+
+    def _set(self, block, value=False):
+        if hasattr(block, "lean"):
+            block.lean = value
+"""
+
+
+@pytest.mark.parametrize(
+    ("setter", "call"), [(_NESTED, "go_lean(stack)"), (_GIVEN, "stack.go_lean()")], ids=["nested", "given"]
+)
+def test_a_function_applied_to_all_modules_switches_checkpointing_on(setter: str, call: str) -> None:
+    text, draft = found(
+        "needless-checkpointing", HEAD + APPLIED.format(setter=setter, call=f"{call}  # here")
+    )
+    assert draft.line == _marked(text)
+    assert f"    {call}" not in apply(text, draft.fixes[0].edits)
+    asked = APPLIED.format(setter=setter, call=f"if LEAN:\n        {call}")
+    text, draft = found("needless-checkpointing", f"{HEAD}LEAN = True  # here\n{asked}")
+    assert draft.line == _marked(text)
+    assert "LEAN = False" in apply(text, draft.fixes[0].edits)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    stack.apply(each)", "    stack.apply(each)\n    stack.train()"),
+        ("        block.lean = True", "        block.lean = True\n        count(block)"),
+    ],
+)
+def test_a_function_that_does_more_than_switch_it_on_is_called(old: str, new: str) -> None:
+    code = HEAD + APPLIED.format(setter=_NESTED.replace(old, new), call="go_lean(stack)")
+    text, draft = found("needless-checkpointing", code)
+    assert "checkpoint(" in text.split("\n")[draft.line - 1]
+    assert "go_lean(stack)" in apply(text, draft.fixes[0].edits)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -22,7 +22,7 @@ from warpline.rulekit.origins import (
     passing,
 )
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, receiver
+from warpline.syntax.source import Source, Statement, alone
 from warpline.wire.births import Argument, Holder
 
 _DEPTH = 4  # conditions that are followed one after the other: chosen, so that a circle ends
@@ -173,37 +173,83 @@ def turned(flag: Origin) -> Edits:
 
 
 def switching_call(context: Context, source: Source, node: cst.CSTNode) -> tuple[Source, cst.Call] | None:
-    """The only call of a method that has ``node`` run by setting a flag of the object, and does nothing else.
+    """The only call of a function that has ``node`` run by setting a flag of an object, and does nothing
+    else; of one that hands such a function on (``model.apply(saving)``), where that is all that it does.
 
     None where there is no such call or several, where its result is used, and where the flag may be set by
     anything else.
     """
-    owner = source.enclosing(node, cst.ClassDef)
-    for part, needed in _own_flags(source, node):
-        name = _setter(source, owner, source.code(part), needed) if owner is not None else None
-        if name is None or _set_outside(context, part.attr.value):
-            continue
-        calls = [(other, call) for other, call in context.calls(name) if receiver(call) and not call.args]
-        if len(calls) == 1 and isinstance(calls[0][0].parent(calls[0][1]), cst.Expr):
-            return calls[0]
+    for name, needed in _flag_names(source, node):
+        given = [
+            (where, assign)
+            for where, assign, _ in attributes_assigned(context, name)
+            if where.literal(assign.value) is not (not needed)
+            and context.reached.node(where, assign) is not False
+        ]
+        plain = len(given) == 1 and isinstance(given[0][1].value, cst.Name)  # True, or a parameter
+        found = _only_call(context, *given[0]) if plain else None
+        if found is not None:
+            return found
     return None
 
 
-def _setter(source: Source, owner: cst.ClassDef, flag: str, value: bool) -> str | None:
-    """The one method of a class that sets ``flag`` to ``value``, and does only that; all others set the
-    opposite."""
-    given: dict[str, set[object]] = {}
-    only = None
-    for assign in source.nodes(cst.Assign, within=owner):
-        method = source.enclosing(assign, cst.FunctionDef)
-        if method is None or all(source.code(one.target) != flag for one in assign.targets):
-            continue
-        given.setdefault(method.name.value, set()).add(source.literal(assign.value))
-        if source.literal(assign.value) is value and _does_only(source, method, assign):
-            only = method.name.value
-    others = [values for name, values in given.items() if name != only]
-    alone = only is not None and given[only] == {value}
-    return only if alone and others and all(values == {not value} for values in others) else None
+def _flag_names(source: Source, node: cst.CSTNode) -> Iterator[tuple[str, bool]]:
+    """The attributes in the conditions of ``node``, also those that ``getattr`` asks for, each with what it
+    has to be."""
+    for part, needed in conditions(source, node):
+        asked = part.args if isinstance(part, cst.Call) and source.is_named(part.func, "getattr") else ()
+        name = source.literal(asked[1].value) if len(asked) > 1 else None
+        if isinstance(part, cst.Attribute):
+            name = part.attr.value
+        if isinstance(name, str):
+            yield name, needed
+
+
+def _only_call(
+    context: Context, source: Source, node: cst.CSTNode, depth: int = _DEPTH
+) -> tuple[Source, cst.Call] | None:
+    """The one call of the function that does only what ``node`` says, for nothing else."""
+    function = source.enclosing(node, cst.FunctionDef)
+    if function is None or not depth or not _does_only(source, function, node):
+        return None
+    uses = [
+        (where, name)
+        for where in context.sources()
+        for name in where.nodes(cst.Name)
+        if name.value == function.name.value and name is not function.name
+        if where.enclosing(name, cst.Import, cst.ImportFrom) is None
+        if context.reached.node(where, name) is not False
+    ]
+    if len(uses) != 1:
+        return None
+    ((where, name),) = uses
+    own = alone(where.statement(name))
+    call = own.value if isinstance(own, cst.Expr) else None
+    if isinstance(call, cst.Call) and any(
+        name is one for one in (call.func, getattr(call.func, "attr", None))
+    ):
+        return where, call
+    return _only_call(context, where, name, depth - 1)
+
+
+def _does_only(source: Source, function: cst.FunctionDef, node: cst.CSTNode) -> bool:
+    """Whether a function does nothing but what ``node`` says, and checks before it."""
+    one: cst.CSTNode | None = source.statement(node)
+    while isinstance(one, Statement) and one is not function:
+        others = [other for other in source.block(one) if other is not one]
+        if getattr(one, "orelse", None) is not None or not all(map(_does_nothing, others)):
+            return False
+        one = source.enclosing(one, cst.If, cst.For, cst.With, cst.FunctionDef)
+    return one is function and function.name.value != "__init__"
+
+
+def _does_nothing(statement: cst.CSTNode) -> bool:
+    """A text, a definition, or a check that may raise."""
+    if isinstance(statement, cst.If):
+        return statement.orelse is None and all(map(_does_nothing, statement.body.body))
+    own = alone(statement)
+    text = isinstance(own, cst.Expr) and isinstance(own.value, cst.SimpleString)
+    return text or isinstance(statement, cst.FunctionDef) or isinstance(own, (cst.Assert, cst.Raise))
 
 
 def _set_on(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
@@ -262,11 +308,6 @@ def attributes_assigned(context: Context, name: str) -> Iterator[tuple[Source, c
             for one in assign.targets:
                 if isinstance(one.target, cst.Attribute) and one.target.attr.value == name:
                     yield source, assign, one.target
-
-
-def _does_only(source: Source, method: cst.FunctionDef, assign: cst.Assign) -> bool:
-    body = method.body.body[int(method.get_docstring() is not None) :]
-    return len(body) == 1 and source.statement(assign) is body[0] and len(method.params.params) == 1
 
 
 def decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:

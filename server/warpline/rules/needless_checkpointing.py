@@ -308,7 +308,7 @@ class NeedlessCheckpointing(Rule):
         called = _called(context)
         uses = _uses(context, called)
         switch = _switch(context, uses)
-        switching = _switching(context, uses) if switch is None else None
+        switching = _switching(context, uses) if switch is None or not switch.on else None
         if switching is not None and (switch := _switch_of(context, *switching)) is not None:
             switching = None  # `if args.save_memory: model.enable_checkpointing()`
         place = called[0].place if len(called) == 1 else hottest.place
