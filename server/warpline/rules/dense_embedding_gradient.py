@@ -189,7 +189,7 @@ data parallel training, or where other embeddings take the same value and need d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -397,8 +397,20 @@ def _spent(context: Context, parts: dict[tuple[str, int], float], place: tuple[s
 
 
 def _made(context: Context, table: Table) -> list[Site]:
-    """Where modules of that size were made."""
-    return [site for site in context.sites("module") if looked_up_in(table, site)]
+    """Where modules of that size were made, else the one place that made several with as many columns: there
+    only the first one's rows are known."""
+    own = [site for site in context.sites("module") if looked_up_in(table, site)]
+    several = [
+        site
+        for site in context.sites("module")
+        if _makes_several(site) and facts_of(Module, site).embedding_dim == table.columns
+    ]
+    return own or (several if len(several) == 1 and table.by in _BY_MODULES else [])
+
+
+def _makes_several(site: Site) -> bool:
+    module = facts_of(Module, site)
+    return module.type in EMBEDDINGS and (module.count or 1) > 1
 
 
 def _written_at(context: Context, made: Site) -> tuple[str, int]:
@@ -482,18 +494,28 @@ def _check_others(context: Context, made: Site) -> None:
     """Raise Refused where ``sparse`` of other embeddings is written at the same place, and one of them may be
     of an optimizer that takes no sparse gradients."""
     held = holder(made, "sparse")
-    for site in context.sites("module") if held is not None else ():
-        module = facts_of(Module, site)
-        if site is made or module.num_embeddings is None or holder(site, "sparse") != held:
+    for site in context.sites("module"):
+        module, several = facts_of(Module, site), _makes_several(site)
+        with_it = several if site is made else held is not None and holder(site, "sparse") == held
+        if module.num_embeddings is None or not with_it:
             continue
         _check_settings(site)
         shape = (module.num_embeddings, module.embedding_dim or 0)
         for other in context.sites("optimizer"):
             optimizer = facts_of(Optimizer, other)
-            has_it = any(tuple(one[1:]) == shape for one in optimizer.shapes or ())
+            sizes = [(rows, columns) for _, rows, columns in filter(_is_matrix, optimizer.shapes or ())]
             same = class_name(optimizer) in _SAME_RESULT
-            if has_it and not (same and not _changes_all(context, other, optimizer, shape)):
-                raise Refused("other embeddings take the same setting: pass `sparse=True` to this one alone")
+            for size in sizes:
+                has_it = size[1] == shape[1] if several else size == shape
+                if has_it and not (same and not _changes_all(context, other, optimizer, size)):
+                    raise Refused(
+                        "other embeddings take the same setting: pass `sparse=True` to this one alone"
+                    )
+
+
+def _is_matrix(shape: Sequence[int]) -> bool:
+    """Whether it is that of matrices, behind how many there are."""
+    return len(shape) == 3
 
 
 def _check_scale(source: Source, call: cst.Call, position: int) -> None:
