@@ -4,6 +4,7 @@
     python benchmarks/intervals.py --tables                           # what was predicted at first contact
     python benchmarks/intervals.py --fit [--write]                    # the figures in costs.json
     python benchmarks/intervals.py --add BETS.json --note bets/cpu    # with readings of bets.py put into it
+    python benchmarks/intervals.py --add-tables round28cpu            # with those of rounds of the tables
 
 An interval that is scored on the readings that made it holds nine of ten of them, whatever it is worth. So
 the intervals of a round (scripts by the same authors, timed on the same day) are made from all other rounds.
@@ -24,6 +25,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import date
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -35,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
 from warpline.measure import calibration
-from warpline.measure.calibration import WAITS, Reading, family, is_tried, known, reach, with_bounds
+from warpline.measure.calibration import WAITS, Reading, family, known, reach, with_bounds
 from warpline.model.report import Basis, Predicted
 
 KNOWN = ROOT / "server/warpline/measure/known.json"
@@ -101,7 +103,7 @@ def held_out(tests: Sequence[Reading], readings: Sequence[Reading]) -> list[Row]
                 said = Predicted(1.0, one.predicted, cast(Basis, one.basis))
                 # A loader's readings promised that the wait goes away.
                 most = one.predicted if one.rule in WAITS else math.inf
-                bounds = with_bounds(said, [], others, one.rule, most, usual)
+                bounds = with_bounds(said, one.alike, (), others, most, usual)
                 found.append((one, bounds.low or 0.0, bounds.high or math.inf))
     return found
 
@@ -176,9 +178,10 @@ def fit(write: bool) -> None:
         "interval-least-scale": (best[0], [one[0] for one in good], count),
         "interval-shrink": (best[1], [one[1] for one in good], count),
     }
-    for tried, name in ((False, "interval-reach"), (True, "interval-reach-tried")):
-        count = sum(is_tried(one.basis, one.rule) == tried for one in known())
-        figures[name] = (round(reach(known())[tried], 2), [round(one[tried], 2) for one in reaches], count)
+    for (device, tried), far in reach(known()).items():
+        name = f"interval-reach-{device}" + ("-tried" if tried else "")
+        count = sum(one.alike.reached == (device, tried) for one in known())
+        figures[name] = (round(far, 2), [round(one[device, tried], 2) for one in reaches], count)
     fields = json.loads(COSTS.read_text(encoding="utf-8"))
     for name, (value, seen, count) in figures.items():
         print(f"{name}: {value:g} ({min(seen):g} to {max(seen):g}), {count} readings")
@@ -205,16 +208,31 @@ def added(files: list[Path], note: str) -> None:
     known.cache_clear()
 
 
+def added_tables(rounds: list[str]) -> None:
+    """The rows of ``rounds`` in TABLES as readings, as ``added`` does."""
+    rows = json.loads(KNOWN.read_text(encoding="utf-8"))
+    for one in first_contact():
+        if round_of(one) in rounds:
+            row = [one.basis, one.predicted, one.measured, one.script, one.rule, one.device]
+            if row not in [known[: len(row)] for known in rows]:
+                rows.append([*row, date.today().isoformat()])
+    KNOWN.write_text("[\n " + ",\n ".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
+    known.cache_clear()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--add", type=Path, nargs="+", default=[], help="files of bets.py")
+    parser.add_argument("--add-tables", nargs="+", default=[], metavar="ROUND", help="rounds of the tables")
     parser.add_argument("--note", default="bets", help="where the scripts are from")
     parser.add_argument("--tables", action="store_true", help="the predictions of first contact")
     parser.add_argument("--fit", action="store_true", help="the figures that shape the intervals")
     parser.add_argument("--write", action="store_true", help="with --fit: into costs.json")
     options = parser.parse_args()
+    if options.add_tables:
+        added_tables(options.add_tables)
     if options.add:
         added(options.add, options.note)
     if options.fit:

@@ -203,7 +203,7 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
     kept = judging.kept(run, judging.REPORT, Report)
     report = kept if kept is not None and kept.format == FORMAT else _make(run, on_progress)[1]
     findings = store.attach(run, report.findings, text_of)
-    findings = calibration.bounded(findings, store.errors(run.parent))
+    findings = calibration.bounded(findings, store.errors(run.parent), report.environment.device.kind)
     # Where something is predicted only, how far predictions were off belongs beside it.
     guessed = any(one.predicted is not None and one.measured is None for one in findings)
     notes = report.notes + (past_predictions(run.parent) if guessed else ()) + trend_notes(run, report.lines)

@@ -3,12 +3,13 @@
 The error of a prediction is |log(predicted / measured)|. It grows with the predicted gain: a prediction of no
 gain is rarely off by half, one of 4x may be. So errors are in units of ``scale(predicted)``.
 
-Rules differ in how well their gains are predicted. So each has a ``typical`` error, which is drawn to that of
-its family, and this to that of all rules, the more the fewer readings there are. ``low`` to ``high`` holds
-errors up to ``REACH`` times the typical one: as many times as nine of ten readings need, each by the typical
-error of other scripts (split conformal prediction with scaled errors: J. Lei et al., *Distribution-free
-predictive inference for regression*, JASA 2018). Where the replacement was tried, large errors are rarer, so
-that has a reach of its own; not so where it was compiled, since the trial lacks the script's Python.
+How well a gain is predicted depends on the rule, on the device (better on a CPU), and on whether the
+replacement was tried (not so where it was compiled: the trial lacks the script's Python). So each ``Class``
+has a ``typical`` error. That of a rule is drawn to that of its family, this to that of all rules on such a
+device, tried or not, and this to that of all readings, the more the fewer readings there are. ``low`` to
+``high`` holds errors up to ``REACH`` times the typical one: as many times as nine of ten readings on such a
+device, tried or not, need, each by the typical error of other scripts (split conformal prediction with scaled
+errors: J. Lei et al., *Distribution-free predictive inference for regression*, JASA 2018).
 ``benchmarks/intervals.py`` tests this on rounds of readings that were left out, and fits the figures.
 """
 
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -30,8 +32,12 @@ TRIED = "probed"
 LEAST_SCALE, MOST_SCALE = costs.value("interval-least-scale"), 2.0
 #: A class of errors is drawn to the larger class that it belongs to as if that had so many readings in it.
 SHRINK = costs.value("interval-shrink")
-#: By whether the replacement was tried.
-REACH = {False: costs.value("interval-reach"), True: costs.value("interval-reach-tried")}
+#: By the device, and whether the replacement was tried on it.
+REACH = {
+    (device, tried): costs.value(f"interval-reach-{device}" + ("-tried" if tried else ""))
+    for device in ("cpu", "cuda")
+    for tried in (False, True)
+}
 #: A smaller error says nothing: timing does not tell it from none.
 LEAST_ERROR = 0.02
 #: From this many measurements in a project on, a basis is used alone.
@@ -46,6 +52,25 @@ WAITS = frozenset({"loader-without-workers", "too-few-loader-workers", "slow-sam
 #: How far workers scale depends on the machine: its cores, and its memory bandwidth for large batches.
 LOADERS = WAITS | {"loader-workers-restart"}
 FAMILIES = {"compiled": COMPILED, "loops": LOOPS, "loaders": LOADERS}
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """What the error of a prediction depends on."""
+
+    rule: str
+    device: str  # "cpu", or "cuda" for any GPU
+    tried: bool  # the trial ran the operators that the fix uses
+
+    @staticmethod
+    @cache
+    def of(rule: str, device: str, basis: str) -> Class:
+        return Class(rule, "cpu" if device == "cpu" else "cuda", basis == TRIED and rule not in COMPILED)
+
+    @property
+    def reached(self) -> tuple[str, bool]:
+        """The key of ``REACH``."""
+        return self.device, self.tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +96,10 @@ class Reading(Miss):
     device: str = ""
     when: str = ""
 
+    @property
+    def alike(self) -> Class:
+        return Class.of(self.rule, self.device, self.basis)
+
 
 @cache
 def known() -> tuple[Reading, ...]:
@@ -85,19 +114,18 @@ def scale(predicted: float) -> float:
     return min(MOST_SCALE, LEAST_SCALE + abs(math.log(max(predicted, 1e-9))))
 
 
-def bounded(findings: Sequence[Finding], past: Sequence[Miss]) -> tuple[Finding, ...]:
-    """``findings`` with ``low`` and ``high`` of their predictions. ``past``: the project's measurements."""
+def bounded(findings: Sequence[Finding], past: Sequence[Miss], device: str) -> tuple[Finding, ...]:
+    """``findings`` of a run on ``device`` (its ``kind``) with ``low`` and ``high`` of their predictions.
+    ``past``: the project's measurements."""
     return tuple(
-        one
-        if one.predicted is None
-        else replace(
-            one,
-            predicted=_beside_others(
-                one, with_bounds(one.predicted, past, rule=one.rule, most=without_wait(one))
-            ),
-        )
+        one if one.predicted is None else replace(one, predicted=_bounds(one, one.predicted, past, device))
         for one in findings
     )
+
+
+def _bounds(finding: Finding, said: Predicted, past: Sequence[Miss], device: str) -> Predicted:
+    of = Class.of(finding.rule, device, said.basis)
+    return _beside_others(finding, with_bounds(said, of, past, most=without_wait(finding)))
 
 
 def _beside_others(finding: Finding, predicted: Predicted) -> Predicted:
@@ -110,16 +138,16 @@ def _beside_others(finding: Finding, predicted: Predicted) -> Predicted:
 
 def with_bounds(
     predicted: Predicted,
-    past: Sequence[Miss],
+    of: Class,
+    past: Sequence[Miss] = (),
     before: Sequence[Reading] | None = None,
-    rule: str = "",
     most: float = math.inf,
-    far: Mapping[bool, float] = REACH,
+    far: Mapping[tuple[str, bool], float] = REACH,
 ) -> Predicted:
     """``predicted`` with the interval that holds nine of ten measured gains. ``before``: replaces
     ``known()``, and ``far`` its ``REACH``. ``most``: the gain that the run allows, up to the error of a
     prediction of no gain."""
-    unit = width(predicted.basis, past, before, rule, far)
+    unit = width(of, predicted.basis, past, before, far)
     half = unit * scale(predicted.speedup)
     ceiling = max(predicted.speedup, most) * math.exp(unit * LEAST_SCALE)
     return replace(
@@ -139,11 +167,11 @@ def without_wait(finding: Finding) -> float:
 
 
 def width(
+    of: Class,
     basis: str,
-    past: Sequence[Miss],
+    past: Sequence[Miss] = (),
     before: Sequence[Reading] | None = None,
-    rule: str = "",
-    far: Mapping[bool, float] = REACH,
+    far: Mapping[tuple[str, bool], float] = REACH,
 ) -> float:
     """Half the width of the interval of log(predicted gain), in units of ``scale``.
 
@@ -153,40 +181,63 @@ def width(
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
         return quantile(own)
-    usual = typical(rule, known() if before is None else before)
-    return far[is_tried(basis, rule)] * max(usual, _drawn(own, usual, SHRINK))
+    usual = typical(of, known() if before is None else before)
+    return far[of.reached] * max(usual, _drawn(own, usual))
 
 
-def typical(rule: str, readings: Sequence[Reading]) -> float:
-    """The usual error of predictions for ``rule``, in units of ``scale``: a geometric mean."""
-    mine = FAMILIES.get(family(rule))
-    relatives = [one for one in readings if (one.rule in mine if mine else not family(one.rule))]
-    found = _drawn([one.error for one in readings], 1.0, 0.0)
-    found = _drawn([one.error for one in relatives], found, SHRINK)
-    return _drawn([one.error for one in relatives if one.rule == rule], found, SHRINK)
+def typical(of: Class, readings: Sequence[Reading]) -> float:
+    """The usual error of predictions of the class ``of``, in units of ``scale``: a geometric mean."""
+    return _Errors(readings).typical(of)
 
 
-def _drawn(errors: Sequence[float], usual: float, weight: float) -> float:
-    """The geometric mean of ``errors`` and of ``usual``, which counts as ``weight`` of them."""
-    if not errors:
-        return usual
-    logs = sum(math.log(error) for error in errors)
-    return math.exp((logs + weight * math.log(usual)) / (len(errors) + weight))
+class _Errors:
+    """The sum of the logarithms of the errors of ``readings``, and their number, in each class of theirs."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self.logs = defaultdict[Hashable, float](float)
+        self.counts = Counter[Hashable]()
+        for one in readings:
+            self.count(one)
+
+    def count(self, one: Reading, times: int = 1) -> None:
+        for larger in self._classes(one.alike):
+            self.logs[larger] += times * math.log(one.error)
+            self.counts[larger] += times
+
+    def typical(self, of: Class) -> float:
+        every, *classes = self._classes(of)
+        found = self.logs[every] / max(1, self.counts[every])
+        for larger in classes:
+            found = (self.logs[larger] + SHRINK * found) / (self.counts[larger] + SHRINK)
+        return math.exp(found)
+
+    @staticmethod
+    def _classes(of: Class) -> tuple[Hashable, ...]:
+        """The classes that ``of`` belongs to, the largest first."""
+        return (), of.reached, (of.reached, family(of.rule)), of
 
 
-def reach(readings: Sequence[Reading]) -> dict[bool, float]:
-    """How many typical errors nine of ten ``readings`` lie within, each by those of other scripts; by whether
-    the replacement was tried."""
-    errors: dict[bool, list[float]] = {False: [], True: []}
+def _drawn(errors: Sequence[float], usual: float) -> float:
+    """The geometric mean of ``errors`` and of ``usual``, which counts as ``SHRINK`` of them."""
+    logs = sum(map(math.log, errors))
+    return math.exp((logs + SHRINK * math.log(usual)) / (len(errors) + SHRINK))
+
+
+def reach(readings: Sequence[Reading]) -> dict[tuple[str, bool], float]:
+    """How many typical errors nine of ten ``readings`` lie within, each by those of other scripts; as
+    ``REACH``."""
+    scripts = defaultdict[str, list[Reading]](list)
     for one in readings:
-        others = [other for other in readings if other.script != one.script]
-        errors[is_tried(one.basis, one.rule)].append(one.error / typical(one.rule, others))
-    return {tried: quantile(some) for tried, some in errors.items() if some}
-
-
-def is_tried(basis: str, rule: str) -> bool:
-    """Whether the trial ran the operators that the fix of ``rule`` uses. It does not where that compiles."""
-    return basis == TRIED and rule not in COMPILED
+        scripts[one.script].append(one)
+    others, errors = _Errors(readings), defaultdict[tuple[str, bool], list[float]](list)
+    for some in scripts.values():
+        for one in some:
+            others.count(one, -1)
+        for one in some:
+            errors[one.alike.reached].append(one.error / others.typical(one.alike))
+        for one in some:
+            others.count(one)
+    return {found: quantile(some) for found, some in errors.items()}
 
 
 def family(rule: str) -> str:
