@@ -67,6 +67,33 @@ def test_compiled_code_is_asked_about_by_the_recorded_operators_of_its_lines() -
     )
 
 
+@pytest.mark.parametrize(
+    ("shape", "strides", "asked"),
+    [
+        ((2, 3, 4), (12, 1, 3), (12, 1, 3)),  # channels last
+        ((2, 3, 4), (12, 4, 1), ()),  # contiguous
+        ((1, 3, 4), (99, 4, 1), ()),
+        ((2, 3, 4), (4, 0, 1), (4, 0, 1)),  # the same numbers again
+        ((2, 3, 4), (12, 4, 2), ()),  # overlaps itself
+        ((2, 3, 5), (12, 1, 3), ()),  # of another call
+    ],
+)
+def test_what_is_given_lies_as_it_did(
+    shape: tuple[int, ...], strides: tuple[int, ...], asked: tuple[int, ...]
+) -> None:
+    flow = replace(flowing(("aten.exp.default", 10, ["%0"], (1,)), parameters=()), shapes=((*shape[:2], 4),))
+    found = run(replace(op("exp", shape), strides=(strides,)))
+    change = Replace("compiled", (PLACE,), OTHERWISE, ("", "1"))
+    (one,) = questions(replace(found, facts=Facts(dataflow=flow)), change)
+    assert one.tensors == (Tensor((*shape[:2], 4), "float32", asked),)
+
+
+def test_tensors_that_ask_for_gradients_get_them() -> None:
+    flow = replace(flowing(("aten.exp.default", 10, ["%0"], (1,)), parameters=()), leaves=(0,))
+    (one,) = compiling(flow)
+    assert one.backward
+
+
 def test_of_several_equal_calls_one_is_compiled() -> None:
     twice = [
         ("aten.exp.default", 10, [f"%{first}"], (first + 1,))

@@ -160,6 +160,20 @@ def test_generators_are_not_compiled() -> None:
     assert "generators" in one.message
 
 
+@pytest.mark.parametrize(
+    ("drawn", "decorator"),
+    [
+        ("aten.randn_like.default args=[%21]", '@torch.compile(options={"fallback_random": True})'),
+        ("aten.bernoulli_.float args=[%21,0.5]", '@torch.compile(options={"fallback_random": True})'),
+        ("aten.exp.default args=[%21]", "@torch.compile"),
+    ],
+)
+def test_random_numbers_stay_those_of_torch(drawn: str, decorator: str) -> None:
+    code = CODE.format(**AS_IT_IS).replace("aten.neg.default args=[%21]", drawn)
+    (one,), _ = told(code)
+    assert [edit.text.strip() for edit in one.fixes[0].edits if "compile" in edit.text] == [decorator]
+
+
 CALLER = """
 def night(dust, gusts):
     wind = torch.tensor(gusts)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import pairwise
 from math import prod
 
 from warpline.model import costs as figures
 from warpline.model.change import ABOUT, Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
-from warpline.probing.parts import base_of, called_at, name_of, part_of, shape_of
-from warpline.wire.dataflow import Dataflow
+from warpline.probing.parts import base_of, called_at, name_of, part_of, read, shape_of
+from warpline.wire.dataflow import TENSOR, Dataflow
 from warpline.wire.probing import Question, Tensor, part_from_json
 
 #: Operators that are compiled for a trial: of more, those in the middle stand for all.
@@ -31,19 +32,46 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     some = [row for rows, _ in tried for row in rows]
     if any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in some):
         return []  # without a result: a number that Python reads, where the graph breaks
-    differentiated = inputs.differentiated(costs)
     return [
-        (_question(flow, rows, one, differentiated), weight * (one == mode))
+        (_question(flow, rows, one, costs), weight * (one == mode))
         for rows, weight in tried
         for one in (mode, *others)
     ]
 
 
-def _question(flow: Dataflow, rows: list[int], mode: str, differentiated: bool) -> Question:
+def _question(flow: Dataflow, rows: list[int], mode: str, costs: list[LineCost]) -> Question:
     part, values = part_of(flow, rows)
-    tensors = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
+    tensors = tuple(
+        Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]], _strides(flow, rows, one, costs))
+        for one in values
+    )
     words = (json.dumps(asdict(part)), *([mode] if mode else []))
-    return Question("compiled", tensors, words, differentiated and bool(part.leaves))
+    return Question("compiled", tensors, words, inputs.differentiated(costs) and bool(part.leaves))
+
+
+def _strides(flow: Dataflow, rows: list[int], value: int, costs: list[LineCost]) -> tuple[int, ...]:
+    """How a value lies in memory, by the operator that reads it first; () where that is not known, or where
+    it is contiguous or overlaps itself."""
+    row = next(row for row in rows if value in read(flow, row))
+    name, site, given = f"{TENSOR}{value}", flow.site[row], flow.arguments[row]
+    if site < 0 or name not in given:
+        return ()
+    at, shape = given.index(name), shape_of(flow, value)
+    line = [cost for cost in costs if cost.place == (flow.sites[site].file, flow.sites[site].line)]
+    for op in inputs.forward(line):
+        if op.name == f"aten::{base_of(flow, row)}" and op.shapes[at : at + 1] == (shape,):
+            return _laid(shape, op.strides[at] if at < len(op.strides) else ())
+    return ()
+
+
+def _laid(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    if len(strides) != len(shape):
+        return ()
+    steps = [(stride, size) for stride, size in zip(strides, shape, strict=True) if size > 1]
+    contiguous = all(stride == prod(shape[at + 1 :]) for at, stride in enumerate(strides) if shape[at] > 1)
+    apart = sorted(one for one in steps if one[0])
+    overlaps = any(low[0] * low[1] > high[0] for low, high in pairwise(apart))
+    return () if contiguous or overlaps else strides
 
 
 def size(profile: Profile, change: Replace) -> float:

@@ -35,7 +35,7 @@ def part_of(
     """The operators as a graph, and the values that it is given. ``reads``: ``read`` of each row, where many
     parts of one step are made."""
     mine, made, given = set(rows), set[int](), dict[int, None]()
-    later, used, grown = set[int](), set[int](), set(flow.parameters)
+    later, used, grown = set[int](), set[int](), {*flow.parameters, *flow.leaves}
     for row in range(len(flow.name)):
         values = read(flow, row) if reads is None else reads[row]
         if grown.intersection(values):

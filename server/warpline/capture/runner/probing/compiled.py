@@ -15,6 +15,7 @@ import torch.fx
 from ....wire.dataflow import TENSOR, value_of
 from ....wire.probing import Part, Question, Tensor, part_from_json
 from .pair import Pair
+from .tensors import strided
 
 #: Values stay finite in 16 bits through many products.
 SMALL = 0.05
@@ -178,8 +179,8 @@ def small(one: Tensor, device: str) -> Any:
     """Small numbers; zeros for what counts or chooses, which are valid indices and classes."""
     dtype = getattr(torch, one.dtype)
     if dtype.is_floating_point or dtype.is_complex:
-        return (torch.randn(one.shape, device=device) * SMALL).to(dtype)
-    return torch.zeros(one.shape, dtype=dtype, device=device)
+        return strided((torch.randn(one.shape, device=device) * SMALL).to(dtype), one)
+    return strided(torch.zeros(one.shape, dtype=dtype, device=device), one)
 
 
 def working(

@@ -96,9 +96,6 @@ def pointwise(question: Question, device: str) -> Pair:
     given. Options: both as JSON. Gradients come as a norm gives them, whose last dimension is contiguous."""
     now, then = (part_from_json(json.loads(text)) for text in question.options)
     inputs = [small(one, device) for one in question.tensors]
-    if question.tensors[0].strides:
-        rows = torch.empty_strided(inputs[0].shape, question.tensors[0].strides, device=device)
-        inputs[0] = rows.to(inputs[0].dtype).copy_(inputs[0])
     wanted = [inputs[at].requires_grad_() for at in now.leaves] if question.backward else []
     convolved, linear = (plainly(part, inputs) for part in (now, then))
     given = [torch.ones(one.shape, dtype=one.dtype, device=device) for one in convolved(*inputs)]

@@ -25,7 +25,11 @@ def made(tensor: Tensor, device: str) -> Any:
 
 def laid(values: Any, tensor: Tensor) -> Any:
     """``values`` in the dtype and layout of ``tensor``."""
-    values = values.to(DTYPES[tensor.dtype])
+    return strided(values.to(DTYPES[tensor.dtype]), tensor)
+
+
+def strided(values: Any, tensor: Tensor) -> Any:
+    """``values`` in the layout of ``tensor``."""
     if not tensor.strides or len(tensor.strides) != len(tensor.shape):
         return values
     # A stride of zero repeats numbers: those are stored once.
