@@ -124,3 +124,52 @@ def test_labels_that_are_smoothed_otherwise_stay(changed: dict[str, str]) -> Non
         )
     found = fixed(code, "hand-written-loss")
     assert not any("F.cross_entropy(" in one and "label_smoothing=" in one for one in found)
+
+
+#: Labels that a block without gradients makes of settings of the class: in the run a row adds up to one.
+CLASS = """\
+import torch
+from torch import nn
+
+class Softened(nn.Module):
+    def __init__(self, classes, share, axis=-1):
+        super().__init__()
+        self.right = {right}
+        self.share, self.classes, self.axis = share, classes, axis
+
+    def forward(self, scores, labels):
+        logs = scores.log_softmax(dim=self.axis)
+        #^ cost device_ms=4; tensor %9 shape=[24,6]; op aten::log_softmax device_ms=4 shapes=[[24,6]]
+        #^ node aten._log_softmax.default args=[%9,-1,False] shape=[24,6] of=scores.log_softmax(dim=self.axis)
+        with torch.no_grad():
+            aim = torch.zeros_like(logs)
+            aim.fill_(self.share / (self.classes - 1))
+            #^ cost device_ms=3; node aten.fill.Scalar args=[%8,0.06] shape=[24,6]
+            aim.scatter_(1, labels.unsqueeze(1), self.right)
+            #^ cost device_ms=3; node aten.scatter.value args=[%1,1,%7,{given}] shape=[24,6]
+        return torch.mean(torch.sum(-aim * logs, dim=self.axis))  #> cost device_ms=4
+"""
+
+
+def _gradients(code: str) -> list[torch.Tensor]:
+    namespace: dict[str, Any] = {}
+    exec(code, namespace)
+    torch.manual_seed(0)
+    scores, labels = torch.randn(24, 6, requires_grad=True), torch.randint(6, (24,))
+    result = namespace["Softened"](6, 0.3)(scores, labels)
+    return [result, *torch.autograd.grad(result, scores)]
+
+
+def test_labels_by_settings_of_the_class_have_the_numbers_of_the_run() -> None:
+    code = CLASS.format(right="1.0 - share", given=0.7)
+    (told,) = fixed(code, "hand-written-loss")
+    assert "no_grad" not in told and "log_softmax" not in told
+    assert "label_smoothing=self.share / (self.classes - 1) * scores.shape[-1]" in told
+    for one, other in zip(_gradients(code), _gradients(told), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(("right", "given"), [("1.0 - share", 0.6), ("nn.Parameter(torch.tensor(0.7))", 0.7)])
+def test_rows_that_do_not_add_up_to_one_or_are_learned_stay(right: str, given: float) -> None:
+    found = fixed(CLASS.format(right=right, given=given), "hand-written-loss")
+    assert not any("F.cross_entropy(scores" in one for one in found)

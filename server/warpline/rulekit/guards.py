@@ -1,4 +1,5 @@
-"""Names that stand for numbers so small that they only keep something finite, as the recorded step shows."""
+"""Names that stand for numbers, as the recorded step shows: those so small that they only keep something
+finite, and the dimension of a softmax."""
 
 from __future__ import annotations
 
@@ -10,12 +11,16 @@ from warpline.rulekit.graph.pointwise import GUARD
 from warpline.syntax.source import Source
 
 #: Operators with such a number, and where it is among their arguments: a keyword, in the user's call.
-_AT = {"add": {1: "other"}, "sub": {1: "other"}, "clamp": {1: "min", 2: "max"}, "clamp_min": {1: "min"}}
+_AT = {
+    "add": {1: "other"}, "sub": {1: "other"}, "clamp": {1: "min", 2: "max"}, "clamp_min": {1: "min"},
+    "_softmax": {1: "dim"}, "_log_softmax": {1: "dim"},
+}  # fmt: skip
 
 
 def guards(context: Context, source: Source, function: cst.FunctionDef) -> tuple[tuple[str, float], ...]:
-    """``self.eps`` of ``torch.log(p + self.eps)`` and ``eps`` of ``p.clamp(min=eps)``, with their number:
-    names and attributes in ``function``. None of those that stood for several."""
+    """``self.eps`` of ``torch.log(p + self.eps)``, ``eps`` of ``p.clamp(min=eps)`` and ``axis`` of
+    ``x.softmax(axis)``, with their number: names and attributes in ``function``. None of those that stood for
+    several."""
     flow = context.profile.facts.dataflow
     graph, lines = graph_of(flow), source.extent(function)
     found: dict[str, set[float]] = {}
@@ -23,7 +28,8 @@ def guards(context: Context, source: Source, function: cst.FunctionDef) -> tuple
         for node in graph.at((source.path, line)):
             for at, keyword in _AT.get(node.name, {}).items():
                 number = node.argument(at, keyword)
-                if not isinstance(number, float) or not 0 < number <= GUARD or flow.stack[node.index] < 0:
+                small = isinstance(number, float) and 0 < number <= GUARD
+                if not (small or (keyword == "dim" and type(number) is int)) or flow.stack[node.index] < 0:
                     continue
                 frame = flow.frames[flow.stacks[flow.stack[node.index]][1]]
                 if frame.span and (name := _written(source, frame.line, frame.span, at, keyword)):

@@ -13,7 +13,10 @@ only if the run compared with a number there); other masks and weights stay, and
 number for each row (`reduction="none"`).
 
 If the operators of a step were recorded, a loss is recognized by what it computes, however it is written
-(with weights, masks, smoothed targets). If it cannot be edited, the finding says why.
+(with weights, masks, smoothed targets). So are contrastive losses as the share of some exponentials in a sum,
+wherever the positive ones come from. The finding is where the last number for each row is computed. If labels
+are smoothed by settings of a class, the recorded step tells whether they add up to one. If a loss cannot be
+edited, the finding says why.
 
 ## Why is this slow
 
@@ -112,7 +115,10 @@ from functools import partial
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.formulas.loss import Loss, loss
+from warpline.rulekit.formulas.smoothing import EACH
 from warpline.rulekit.graph import LOSS, by_hand, graph_of, matched, without_formulas
+from warpline.rulekit.graph.errors import TOLERANCE
+from warpline.rulekit.graph.loss import sum_of_classes
 from warpline.rulekit.guards import guards
 from warpline.rulekit.terms import Formula, Term, atom, formulas
 from warpline.rulekit.written_out import written_out
@@ -130,6 +136,7 @@ class HandWrittenLoss(Rule):
         unsure = {one.flow.function for one in told if not _is_number(context, one)}
         told = [one for one in told if one.flow.function not in unsure]
         told += [one for one in formulas(context, _without_names, named=named) if one.flow.function in unsure]
+        told = [one for one in told if one.found.others is not EACH or _is_one_in_all(context, one)]
         for formula in told:
             if formula.found.call == "binary_cross_entropy" and not context.on_gpu:
                 continue  # on a CPU it is no faster than what is written out
@@ -164,6 +171,13 @@ def _is_number(context: Context, formula: Formula[Loss]) -> bool:
     return bool(masks) and all(type(one.argument(1, "other")) is int for one in masks)
 
 
+def _is_one_in_all(context: Context, formula: Formula[Loss]) -> bool:
+    """Whether the smoothed rows add up to one, as the run shows."""
+    graph = graph_of(context.profile.facts.dataflow)
+    made = [node for place in formula.places for node in graph.at(place) if node.name == "scatter"]
+    return bool(made) and all(abs(sum_of_classes(graph, node) - 1) < TOLERANCE for node in made)
+
+
 def _without_names(term: Term) -> Loss | None:
     """The loss that a term spells out, unless it would leave out a label that is no number in the text."""
     found = loss(term)
@@ -193,6 +207,9 @@ def _smoothing(formula: Formula[Loss], share: Term) -> str:
     spell, others = formula.rewrite.spell, formula.found.others
     if others is None:
         return spell(share)
+    if others is EACH:
+        classes = -1 if formula.found.last else 1
+        return f"{spell(share)} * {atom(spell(formula.found.arguments[0]))}.shape[{classes}]"
     if share.number is not None and others.number is not None:
         return f"{share.number * others.number / (others.number - 1):.10g}"
     if others.op == "size" and others.value != (-1 if formula.found.last else 1) and _rank(formula) != 2:

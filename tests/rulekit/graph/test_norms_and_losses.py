@@ -9,6 +9,7 @@ import pytest
 
 from tests.rulekit.graph.recording import calls, recorded
 from warpline.rulekit.graph.known import known
+from warpline.rulekit.graph.matched import _place
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -180,6 +181,31 @@ def test_a_norm_with_another_divisor_says_so() -> None:
 
     (match,) = known(recorded(act))["norm"]
     assert match.reason
+
+
+def moments(maps: Any) -> Any:
+    flat = maps.flatten(2)
+    spread = torch.sqrt(flat.var(2, unbiased=False) + 1e-5)
+    return flat.mean(2)[..., None, None], spread[..., None, None]
+
+
+def whitened(x: Any) -> Any:
+    rest = x - x.mean(-1, keepdim=True)
+    return rest * torch.rsqrt((rest * rest).mean(-1, keepdim=True) + 1e-5)
+
+
+@pytest.mark.parametrize(("helper", "line"), [(moments, 3), (whitened, None)])
+def test_a_helper_that_gives_mean_and_deviation_is_not_where_the_norm_is(helper: Any, line: Any) -> None:
+    def act() -> Any:
+        if helper is moments:
+            mean, spread = moments(MAPS)
+            return (MAPS - mean) / spread
+        return whitened(X) * GAIN + SHIFT
+
+    graph = recorded(act)
+    (match,) = known(graph)["norm"]
+    inside = helper.__code__.co_firstlineno + 2
+    assert _place(graph, match) == (__file__, act.__code__.co_firstlineno + line if line else inside)
 
 
 # -- losses ------------------------------------------------------------------------------------------
@@ -476,6 +502,27 @@ def test_a_weighted_error_is_at_the_line_of_the_error() -> None:
     assert match.call == 'F.binary_cross_entropy_with_logits(..., reduction="none")'
 
 
+def test_a_loss_is_at_the_line_that_gives_one_number_for_each_row() -> None:
+    def act() -> Any:
+        logs = LOGITS.log_softmax(1)
+        each = -logs.gather(1, CLASSES[:, None])
+        return each.sum() / 12
+
+    def smoothed() -> Any:
+        logs = LOGITS.log_softmax(1)
+        labels = torch.empty_like(logs).fill_(0.1 / 8).scatter_(1, CLASSES[:, None], 0.9)
+        each = (-labels * logs).sum(1)
+        return each.mean()
+
+    for one, line in ((act, 2), (smoothed, 3)):
+        graph = recorded(one)
+        (match,) = known(graph)["loss"]
+        site = graph.site(match.result)
+        assert site is not None
+        assert site.line == one.__code__.co_firstlineno + line
+        assert ("smooth" in match.words) == (one is smoothed)
+
+
 def test_a_share_that_is_not_of_the_sum_is_no_cross_entropy() -> None:
     def of_other_exponentials() -> Any:
         return -(torch.randn(12, 9).exp()[:, 0] / LOGITS.exp().sum(1)).log().mean()
@@ -487,7 +534,11 @@ def test_a_share_that_is_not_of_the_sum_is_no_cross_entropy() -> None:
     def of_exponentials_of_others() -> Any:
         return -(torch.randn(9, 9).diagonal().exp() / LOGITS[:9].exp().sum(1)).log().mean()
 
-    for act in (of_other_exponentials, of_no_exponentials, of_exponentials_of_others):
+    def of_a_sum_and_more() -> Any:
+        every = LOGITS.exp()
+        return -((every * (LOGITS > 0)).sum(1) / (every.sum(1) + LOGITS.abs().sum(1))).log().mean()
+
+    for act in (of_other_exponentials, of_no_exponentials, of_exponentials_of_others, of_a_sum_and_more):
         assert "F.cross_entropy" not in calls(act), act.__name__
 
 
@@ -523,9 +574,33 @@ def picked_of_what_a_masked_sum_leaves() -> Any:
     return -left[torch.arange(12), CLASSES].sum() / 12
 
 
+def mean_of_what_belongs_together() -> Any:
+    rest = LOGITS - LOGITS.max(1, keepdim=True)[0]
+    left = rest - (rest.exp() * (LOGITS < 2)).sum(1, keepdim=True).log()
+    together = (CLASSES[:, None] == torch.arange(9)).float()
+    return -((together * left).sum(1) / together.sum(1)).mean()
+
+
+def pairs_apart() -> Any:
+    first, second = X.flatten(0, 1)[:9], Y.flatten(0, 1)[:9]
+    both = torch.cat([first, second])
+    others = torch.exp(both @ both.T / 4).masked_fill(torch.eye(18) > 0, 0.0).sum(1)
+    own = torch.exp((first * second).sum(-1) / 4)
+    return (torch.cat([own, own]) / others).log().neg().mean()
+
+
+def some_of_some_and_others() -> Any:
+    every = LOGITS.div(0.2).exp()
+    right = torch.where(LOGITS > 0, every, 0.0).sum(1)
+    return torch.mean(-torch.log(right / (right + (every * (LOGITS < 0)).sum(1))))
+
+
 @pytest.mark.parametrize(
     "act",
     [
+        mean_of_what_belongs_together,
+        pairs_apart,
+        some_of_some_and_others,
         scores_less_a_masked_sum,
         picked_of_what_a_masked_sum_leaves,
         of_weights_and_mask(lambda every: every * (torch.arange(9) > 0), first),  # decoupled: without it

@@ -254,8 +254,11 @@ def _one_hot(term: Term, sign: float) -> Loss | None:
     if term.op != "mul":
         return None
     for mask, logs in (term.args, term.args[::-1]):
+        minus = mask.op == "neg"
+        mask = mask.args[0] if minus else mask
         hot, smoothing, others = smoothed(mask) or (without_casts(mask), None, None)
-        found = _cross_entropy(logs, hot.args[0], smoothing, sign) if hot.op == "one_hot" else None
+        right = sign * (-1) ** minus
+        found = _cross_entropy(logs, hot.args[0], smoothing, right) if hot.op == "one_hot" else None
         if found is not None:
             found = replace(found, others=others)
             return replace(found, words=("one_hot", *(["smooth"] if smoothing else []), *found.words))

@@ -7,10 +7,14 @@ import math
 from warpline.rulekit.graph.errors import TOLERANCE
 from warpline.rulekit.terms.term import Term, without_casts
 
+#: Stands for the number of classes where the share is that of one class.
+EACH = Term("each", ())
+
 
 def smoothed(term: Term) -> tuple[Term, Term, Term | None] | None:
     """``y`` as one-hot rows and ``s`` of ``y * (1 - s) + s / classes``; of ``y * (1 - s) + (1 - y) * s /
-    (classes - 1)`` the number of classes, too."""
+    (classes - 1)`` the number of classes, too. ``EACH`` for ``y * k + (1 - y) * s``: the text does not say
+    whether a row adds up to one."""
     term = without_casts(term)
     if term.op != "add":
         return None
@@ -27,6 +31,9 @@ def smoothed(term: Term) -> tuple[Term, Term, Term | None] | None:
             smoothing, number = _among_others(rest, hot) or (None, None)
             if smoothing is not None and _is_rest_of_one(kept, smoothing):
                 return hot, smoothing, number
+            for others, share in (rest.args, rest.args[::-1]) if rest.op == "mul" else ():
+                if others.op == "sub" and others.args[0].number == 1 and others.args[1] is hot:
+                    return hot, share, EACH
     return None
 
 

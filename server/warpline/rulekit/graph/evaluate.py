@@ -17,7 +17,9 @@ from warpline.rulekit.graph.pointwise import GUARD, POINTWISE, Numbers, function
 
 #: A formula of more operators than this is not looked for.
 MOST_NODES = 32
-CONSTANTS = frozenset({"scalar_tensor", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like"})
+CONSTANTS = frozenset({
+    "scalar_tensor", "full", "full_like", "fill", "zeros", "zeros_like", "ones", "ones_like",
+})  # fmt: skip
 #: Their second result is the mean.
 _PAIRS = frozenset({"var_mean", "std_mean"})
 REDUCTIONS = frozenset({

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from warpline.rulekit.graph.errors import FAR, ON_ERRORS, SUMS, TOLERANCE, added_up, errors
 from warpline.rulekit.graph.evaluate import CONSTANTS, Evaluation, dims_of, only_guards
@@ -55,7 +57,16 @@ _SOFTMAX_NODES = 2
 def losses(graph: Graph) -> list[Match]:
     """The losses that a step computes op by op. Overlapping matches: only the largest."""
     ways = (_cross_entropies, _apart, _of_shares, _of_totals, _of_masked_sums)
-    return largest([*errors(graph), *(match for way in ways for match in way(graph))])
+    return largest(
+        _of_rows(graph, one) for one in (*errors(graph), *(one for way in ways for one in way(graph)))
+    )
+
+
+def _of_rows(graph: Graph, match: Match) -> Match:
+    """The loss at the last operator that gives more than one number: sums after that have little to do."""
+    rows = [node for node in match.nodes if graph.size(node.outputs[0]) > 1]
+    whole = not rows or match.result is not match.nodes[-1]
+    return match if whole else replace(match, result=max(rows, key=lambda node: node.index))
 
 
 def _cross_entropies(graph: Graph) -> Iterator[Match]:
@@ -188,10 +199,9 @@ def _of_totals(graph: Graph) -> Iterator[Match]:
     for total in candidates(graph, frozenset({"sum"})):
         weights = exponentials(graph, total.inputs[0])
         made = {value for node in weights for value in node.outputs}
-        for padded, user in divided_by(graph, total) if made else ():
-            picks = _selections(graph, user.inputs[0], made) or _of_scores_picked(
-                graph, user.inputs[0], weights[0]
-            )
+        for padded, user in _divided_by(graph, total, weights[0]) if made else ():
+            above = user.inputs[0]
+            picks = _selections(graph, above, made) or _of_exponentials(graph, above, weights[0])
             if not picks:
                 continue
             logarithm = _logarithm_of(graph, user)
@@ -215,14 +225,13 @@ def _of_masked_sums(graph: Graph) -> Iterator[Match]:
             scores = graph.origin(weights[0].inputs[0])
             if difference.name != "sub":
                 continue
+            picks: list[Node] = []
             if graph.origin(difference.inputs[0]) == scores:
-                users = (user for user, _ in graph.uses(difference.outputs[0]))
-                pick = last = next((user for user in users if user.name in _SELECTIONS), None)
+                tail: Sequence[Node] | None = _negative_mean(graph, difference.outputs[0])
             else:
-                own, share = _of_scores(graph, difference, scores)
-                pick, last = own[0] if share == 1 and own[0].name in _PICKS else None, difference
-            tail = added_up(graph, last) if pick is not None and last is not None else None
-            nodes = (*weights, total, *(logarithm or ()), difference, *([pick] if pick else ()))
+                picks, share = _of_scores(graph, difference, scores)
+                tail = added_up(graph, difference) if share == 1 and picks[0].name in _PICKS else None
+            nodes = (*weights, total, *(logarithm or ()), difference, *picks[:1])
             if tail and is_written_out(graph, (*nodes, *tail)):
                 whole = tuple(dict.fromkeys((*nodes, *tail)))
                 yield Match(_SHARE, "F.cross_entropy", whole, whole[-1], _ONLY_IF, words=("by_hand",))
@@ -266,14 +275,43 @@ def _selections(graph: Graph, value: int, made: set[int]) -> list[Node]:
     return [node] if node.name in _SELECTIONS and graph.origin(node.inputs[0]) in made else []
 
 
-def _of_scores_picked(graph: Graph, value: int, exponential: Node) -> list[Node]:
-    """The operators that make ``value``, an exponential of some of the scores that ``exponential`` is of;
-    empty where it is no such."""
+def _of_exponentials(graph: Graph, value: int, beside: Node) -> list[Node]:
+    """The operators that make ``value`` of exponentials, those that pick their scores among them: as they
+    are, added up or joined. Empty where it is made of something else, or of nothing that the exponentials
+    ``beside`` are made of."""
     node = graph.producer.get(graph.origin(value))
-    if node is None or node.name != "exp":
+    if node is None or node.name not in ("exp", "sum", "cat"):
         return []
-    picks = _selections(graph, node.inputs[0], {graph.origin(exponential.inputs[0])})
-    return [*picks, node] if picks else []
+    if node.name == "cat":
+        pieces = [_of_exponentials(graph, one, beside) for one in node.inputs]
+        return [*(part for piece in pieces for part in piece), node] if all(pieces) else []
+    weights = [node] if node.name == "exp" else exponentials(graph, node.inputs[0])
+    scores = weights[0].inputs[0] if weights else -1
+    if _near(graph, scores).isdisjoint(_near(graph, beside.inputs[0])):
+        return []
+    pick = graph.producer.get(graph.origin(scores))
+    picks = [pick] if pick is not None and pick.name in _SELECTIONS else []
+    return [*picks, *weights] if node in weights else [*picks, *weights, node]
+
+
+def _near(graph: Graph, value: int) -> set[int]:
+    """The values that ``value`` is made of by a few operators."""
+    found = [value]
+    for one in found:
+        node = graph.producer.get(one)
+        if node is not None and len(found) < FAR:
+            found += [before for before in node.inputs if before not in found]
+    return {*found}
+
+
+def _divided_by(graph: Graph, total: Node, beside: Node) -> Iterator[tuple[list[Node], Node]]:
+    """The operators that divide by ``total``, also where other exponentials are added to it before."""
+    yield from divided_by(graph, total)
+    for user, read in graph.uses(total.outputs[0]):
+        if user.name == "add" and len(user.inputs) == 2:
+            own = _of_exponentials(graph, next((one for one in user.inputs if one != read), read), beside)
+            for padded, division in divided_by(graph, user) if own else ():
+                yield [*own, user, *padded], division
 
 
 def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
@@ -372,3 +410,13 @@ def _class_vector(graph: Graph, factors: Sequence[int]) -> list[Node]:
         if before is not None and before.name in POINTWISE:
             paths += [(one, [*nodes, before]) for one in before.inputs]
     return []
+
+
+def sum_of_classes(graph: Graph, scattered: Node) -> float:
+    """What each row adds up to that has one number at its class and another at all other ones; NaN where
+    those are not known."""
+    given, dim = scattered.argument(3, "value"), scattered.argument(1, "dim")
+    rest = Evaluation(graph, {scattered.outputs[0]: (0.0,)}).of(scattered.inputs[0])
+    if rest is None or not isinstance(given, (int, float)) or not isinstance(dim, int):
+        return math.nan
+    return given + rest[0] * (graph.shape(scattered.outputs[0])[dim] - 1)

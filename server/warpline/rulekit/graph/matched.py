@@ -76,19 +76,21 @@ def without_formulas(matches: Iterable[Matched], formulas: Sequence[Costed]) -> 
 
 def _place(graph: Graph, match: Match) -> FileLine | None:
     """The line that makes the result, in the function that begins and ends it, else in the one that does most
-    of it."""
-    sites = [site for node in match.nodes if (site := graph.site(node)) is not None]
-    functions = collections.Counter((site.file, site.function) for site in sites)
+    of it. One that gives several tensors to the rest, as a mean and a deviation, cannot make the call."""
+    found = [(node, (site.file, site.function), site) for node in match.nodes if (site := graph.site(node))]
+    functions = collections.Counter(function for _, function, _ in found)
     if not functions:
         return None
     (most, _), *_ = functions.most_common(1)
+    made = {value for node, function, _ in found if function == most for value in node.outputs}
+    rest = [node for node, function, _ in found if function != most]
+    given = made & {graph.origin(value) for node in rest for value in node.inputs}
     first, result = graph.site(match.nodes[0]), graph.site(match.result)
-    if result is not None and (result.file, result.function) in (
-        most,
-        first and (first.file, first.function),
+    if result is not None and (
+        len(given) > 1 or (result.file, result.function) in (most, first and (first.file, first.function))
     ):
         return result.place
-    return next(site.place for site in reversed(sites) if (site.file, site.function) == most)
+    return next(site.place for _, function, site in reversed(found) if function == most)
 
 
 def _applied(context: Context, graph: Graph, one: Matched) -> Matched:

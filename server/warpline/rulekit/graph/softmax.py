@@ -80,10 +80,10 @@ def quotients(graph: Graph) -> Iterator[tuple[Softmax, Node]]:
 def divided_by(graph: Graph, total: Node, *more: frozenset[str]) -> Iterator[tuple[list[Node], Node]]:
     """The operators that divide by what ``total`` gives, perhaps kept away from zero, each with what does
     that. ``more``: also through these operators."""
-    users = [user for user, _ in graph.uses(total.outputs[0], *more)]
-    padded = [user for user in users if user.name in PADDINGS and only_guards(user)]
-    for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0], *more))]:
-        if user.name in _DIVISIONS and len(user.inputs) == 2:
+    users = list(graph.uses(total.outputs[0], *more))
+    padded = [user for user, _ in users if user.name in PADDINGS and only_guards(user)]
+    for user, read in [*users, *(later for one in padded for later in graph.uses(one.outputs[0], *more))]:
+        if user.name in _DIVISIONS and user.inputs[1:] == (read,):
             yield padded, user
 
 

@@ -54,6 +54,11 @@ class Flow:
         """The term of each expression that was walked over."""
         return self.evaluator.terms
 
+    def is_of_gradients(self, node: cst.With) -> bool:
+        """Whether it decides about gradients."""
+        managers = (item.item.func for item in node.items if isinstance(item.item, cst.Call))
+        return any(self.source.is_named(manager, *_GRADIENTS) for manager in managers)
+
 
 @lru_cache(maxsize=1024)
 def follow(
@@ -275,10 +280,10 @@ class _Walker:
                 self.read(item.item)
             before = dict(self.evaluator.env)
             self.suite(node.body)
-            managers = (item.item.func for item in node.items if isinstance(item.item, cst.Call))
-            if any(self.flow.source.is_named(manager, *_GRADIENTS) for manager in managers):
+            if self.flow.is_of_gradients(node):
                 for name, term in list(self.evaluator.env.items()):
-                    if before.get(name) is not term:  # it has no gradient, and the same with one is another
+                    # It has no gradient, and the same with one is another.
+                    if before.get(name) is not term and not self.is_of_classes(term):
                         self.evaluator.bind_fresh(name)
         elif isinstance(node, (cst.FunctionDef, cst.ClassDef)):
             self.capture(node)
@@ -294,6 +299,14 @@ class _Walker:
                 elif isinstance(child, (cst.Else, cst.Finally, cst.ExceptHandler, cst.ExceptStarHandler)):
                     self.suite(child.body)
             self.forget(node)
+
+    def is_of_classes(self, term: Term) -> bool:
+        """Whether it is made of one-hot rows, sizes, numbers and settings: nothing with a gradient."""
+        if term.op in ("add", "sub", "mul", "div"):
+            return all(map(self.is_of_classes, term.args))
+        if term.op == "attr" and term.args[0].op == "name":
+            return term.args[0].value[0] == "self" and term.value not in self.evaluator.members
+        return term.op in ("one_hot", "const", "size", "zeros_like", "full_like")
 
     def branch(self, node: cst.If) -> None:
         test = self.read(node.test)

@@ -202,11 +202,14 @@ class Rewrite:
         unknown = self.flow.evaluator.unknown
         return any(inside(call, node) and not inside(call, self.node) for call in unknown)
 
-    def _emptied(self, statement: Statement, removed: set[Statement]) -> cst.If | None:
-        """The ``if`` that has nothing left to do without ``removed``."""
+    def _emptied(self, statement: Statement, removed: set[Statement]) -> cst.If | cst.With | None:
+        """The ``if``, or the ``with`` that decides about gradients, with nothing left to do without
+        ``removed``."""
         block = self.flow.source.block(statement)
-        above = self.flow.source.enclosing(statement, cst.If, cst.Else, cst.FunctionDef)
-        if not isinstance(above, cst.If) or above.orelse is not None or above.body.body[-1] is not block[-1]:
+        above = self.flow.source.enclosing(statement, cst.If, cst.Else, cst.With, cst.FunctionDef)
+        if not isinstance(above, (cst.If, cst.With)) or above.body.body[-1] is not block[-1]:
+            return None
+        if above.orelse is not None if isinstance(above, cst.If) else not self.flow.is_of_gradients(above):
             return None
         alone = all(item in removed for item in block) and not isinstance(
             self.flow.source.parent(above), cst.If
