@@ -111,6 +111,11 @@ def run(text: str) -> Any:
             True,
         ),
         ("return x.sort().values[:, 0]", "return x.topk(1, largest=False).values[:, 0]", True),
+        (  # names that had other values before, and have them after
+            "x, at = x.sort(dim=1)\nx, at = x[:, :3], at[:, :3]\nreturn x.exp() / x.sum(), at",
+            "x, at = x.topk(min(3, x.shape[1]), dim=1, largest=False)",
+            False,
+        ),
         (
             "ordered, at = torch.sort(x)\nreturn ordered.narrow(-1, 0, k), at.narrow(1, 0, k)",
             "ordered, at = torch.topk(x, k, largest=False)",
@@ -225,6 +230,15 @@ def test_other_callers_stay(tmp_path: Path, body: str) -> None:
         ("best = x.sort(1).values\nif k > 3: print(best)\nreturn best[:, :k]", "Near(3).all(table, 3)"),
         ("self.best = x.sort(1).values\nreturn self.best[:, :k]", "Near(3).all(table, 3)"),
         ("return self.order(x)", "Near(3).near(table)"),
+        # A name may have another value by then.
+        (
+            "if k:\n    x = x.sort(1).values\nelse:\n    x = x[:, :2]\nreturn x[:, :k]",
+            "Near(3).all(table, 3)",
+        ),
+        (
+            "best = x.sort(1).values\nif k > 5:\n    best = best * 2\nreturn best[:, :k]",
+            "Near(3).all(table, 3)",
+        ),
         # The last ones come in another order, and a stable sort tells which of equal ones comes first.
         ("return x.sort(1).values[:, -3:]", "Near(3).all(table, 3)"),
         ("return x.sort(dim=1, stable=True).values[:, :k]", "Near(3).all(table, 3)"),

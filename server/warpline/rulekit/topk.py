@@ -151,8 +151,7 @@ class _Sort:
             raise Refused(self.by_hand)
         found: list[_Slice] = []
         for name in names:
-            uses = source.uses(name.value, function) if isinstance(name, cst.Name) else []
-            loads = [one for one in uses if one is not name]
+            loads = _reading(source, name, function) if isinstance(name, cst.Name) else []
             for load in loads:
                 one = self._slice(self._result(load) if len(names) == 1 else load)
                 back = source.parent(self._result(load) if len(names) == 1 else load)
@@ -266,6 +265,25 @@ class _Sort:
         edits.replace(last, f"{self.source.code(last)}, {name}")
         edits.set_argument(call, name, count)
         return name
+
+
+def _reading(source: Source, name: cst.Name, function: cst.FunctionDef) -> list[cst.Name]:
+    """The uses that may read what ``name`` gets there: those after it, up to where the same block gives the
+    name another value."""
+    statement = source.statement(name)
+    uses = [one for one in source.uses(name.value, function) if one is not name]
+    if statement is None or source.loops(name) or any(source.scope(one) is not function for one in uses):
+        return uses
+    end, block = source.span(statement)[1], source.block(statement)
+    later = [one for one in uses if source.span(one)[0] >= end]
+    for other in block[block.index(statement) + 1 :]:
+        alone = isinstance(other, cst.SimpleStatementLine)
+        targets = source.nodes(cst.AssignTarget, within=other) if alone else []
+        given = {one for one in later if source.binds(one) and any(source.inside(one, at) for at in targets)}
+        if given:
+            end = source.span(other)[1]
+            return [one for one in later if one not in given and source.span(one)[0] < end]
+    return later
 
 
 def _values(source: Source, node: cst.CSTNode) -> set[str]:
