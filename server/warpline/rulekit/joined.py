@@ -1,4 +1,4 @@
-"""Tensors that grow by concatenation in a loop, and the edit that concatenates once."""
+"""Tensors and arrays that grow by concatenation, and the edit that concatenates once, after the loop."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.lasting import lasting
+from warpline.rulekit.terms import names_in
 from warpline.rulekit.waiting import counter
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement, only_target
 
 _JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
+#: NumPy's, which leave no operators in a run.
+_OF_ARRAYS = tuple(f"numpy.{name}" for name in ("concatenate", "vstack", "hstack", "row_stack", "append"))
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Growth:
 
 def join_in_loop(source: Source, line: int) -> Growth | None:
     """``out = torch.cat([out, piece])`` on ``line``, in a loop, perhaps in one branch of an ``if``."""
-    for call in source.calls(line, *_JOINS):
+    for call in source.calls(line, *_JOINS, *_OF_ARRAYS[:-1]):
         above, loops = source.parent(call), source.loops(call)
         either = above if isinstance(above, cst.IfExp) else None
         target = only_target(source.parent(either) if either is not None else above)
@@ -49,6 +52,59 @@ def join_in_loop(source: Source, line: int) -> Growth | None:
             if chosen is not None or either is None:
                 return chosen or found
     return None
+
+
+def joins_arrays(source: Source, line: int) -> bool:
+    """Whether ``line`` joins arrays of NumPy's."""
+    return bool(source.calls(line, *_OF_ARRAYS))
+
+
+def joined_again(source: Source, line: int) -> bool:
+    """Whether ``line`` joins a piece to what the run before left in the same place, as
+    ``self.queue = torch.cat([self.queue, piece])[-size:]`` does: an attribute of ``self``, or a variable from
+    outside of the loop, or an entry of those."""
+    for call in source.calls(line, *_JOINS, *_OF_ARRAYS):
+        assign, given = source.enclosing(call, cst.Assign), [arg.value for arg in call.args]
+        target = only_target(assign)
+        if given and isinstance(given[0], (cst.List, cst.Tuple)):
+            given = [item.value for item in given[0].elements]
+        if assign is None or target is None or not source.inside(call, assign.value):
+            continue
+        if source.code(target) in {source.code(_whole(one)) for one in given}:
+            return _stays(source, assign, target)
+    return False
+
+
+def _whole(value: cst.BaseExpression) -> cst.BaseExpression:
+    """``queue`` of ``queue[1:]`` and ``queue[:, :-n]``."""
+    cut = isinstance(value, cst.Subscript) and any(isinstance(one.slice, cst.Slice) for one in value.slice)
+    return value.value if isinstance(value, cst.Subscript) and cut else value
+
+
+def _stays(source: Source, assign: cst.Assign, target: cst.BaseExpression) -> bool:
+    """Whether each run of the assignment finds what the one before left in its target."""
+    holder, loops = target, source.loops(assign)
+    while isinstance(holder, cst.Subscript):  # a loop over the entries joins once to each
+        number = set().union(*(names_in(one) for one in holder.slice))
+        loops = [one for one in loops if not isinstance(one, cst.For) or not number & names_in(one.target)]
+        holder = holder.value
+    own = isinstance(holder, cst.Attribute) and source.code(holder.value) == "self"
+    around = loops[0] if loops else source.enclosing(assign, cst.FunctionDef) if own else None
+    if around is None or not (own or isinstance(holder, cst.Name)):
+        return False
+    places = {source.code(target), source.code(holder)}
+    given: list[cst.CSTNode] = [*source.bindings(source.code(holder), around)]
+    given += [one.target for one in source.nodes(cst.AssignTarget, within=around) if one.target not in given]
+    for one in given:
+        statement, value = source.statement(one), source.enclosing(one, cst.Assign)
+        again = value is not None and any(
+            source.code(read) in places
+            for read in source.nodes(cst.Name, cst.Attribute, cst.Subscript, within=value.value)
+        )
+        if source.code(one) in places and not again and statement is not None:
+            if any(source.inside(assign, other) for other in source.block(statement)):
+                return False
+    return True
 
 
 def is_read(growth: Growth) -> bool:
@@ -123,6 +179,8 @@ def _collected(growth: Growth) -> Edits:
         raise Refused("the loop has an `else`")
     # `torch.cat` copied each piece at once: one that changes later, or is a part of a larger one, still is.
     piece = lasting(source, growth.loop, growth.piece)
+    if source.name(growth.call.func) in _OF_ARRAYS and piece.endswith(".clone()"):
+        piece = f"{piece.removesuffix('.clone()')}.copy()"
     edits = Edits(source)
     if growth.begins == "None":
         edits.replace_statement(_start(growth), f"{parts} = []")

@@ -9,7 +9,7 @@ from warpline.syntax.source import Source
 #: They may return the tensor that they are given, or a view of all of it.
 _SAME = frozenset({
     "detach", "view", "reshape", "squeeze", "unsqueeze", "flatten", "unflatten", "transpose", "permute", "t",
-    "movedim", "to", "cpu", "cuda", "float", "half", "double", "bfloat16", "type", "contiguous",
+    "movedim", "to", "cpu", "cuda", "numpy", "float", "half", "double", "bfloat16", "type", "contiguous",
     "requires_grad_",
 })  # fmt: skip
 #: They return a view of a part, which keeps the memory of the whole.

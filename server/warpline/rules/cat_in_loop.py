@@ -4,7 +4,8 @@
 
 Finds `out = torch.cat([out, piece])` in a loop when the line takes a measurable part of the step. The
 fix collects the pieces in a list and concatenates them once after the loop. Where an `if` tells the first
-piece from the others (`out is None`, or the number of the round), that goes with it.
+piece from the others (`out is None`, or the number of the round), that goes with it. Attributes, entries of a
+dictionary, queues that lose their oldest entries, and arrays of NumPy's are found, too.
 
 ## Why is this slow
 
@@ -174,7 +175,94 @@ for chunk in chunks:
 kept = torch.cat(kept_parts)
 ```
 
+## Example
+
+A queue of each class, in an attribute:
+
+```python
+import torch
+
+class Memory:
+    def keep(self, rows, kinds):
+        for kind in range(self.kinds):
+            self.kept[kind] = torch.cat((self.kept[kind], rows[kinds == kind]))[-4000:]
+            #^ found; cost step_ms=4 device_ms=4
+            #^ op aten::cat count=0.3 shapes=[[4000,64,16,64],[]] device_ms=1
+            #^ op aten::cat count=0.3 shapes=[[4000,64,18,64],[]] device_ms=1
+```
+
+## Use instead
+
+A tensor of 4000 rows for each class, into which each row is written where the oldest one stands.
+
+## Example
+
+An array that a hook adds to:
+
+```python
+import numpy as np
+
+class Recorder:
+    def __init__(self):
+        self.seen = None
+
+    def hook(self, layer, args, out):
+        rows = out.detach().cpu().numpy()
+        if self.seen is None:
+            self.seen = rows
+        else:
+            self.seen = np.vstack((self.seen, rows))  #> found; cost step_ms=9 idle_ms=9 calls=1
+```
+
+## Use instead
+
+`self.seen = []`, `self.seen.append(rows)`, and `np.vstack(self.seen)` where it is read.
+
+## Example
+
+An array that grows in a loop:
+
+```python
+import numpy as np
+
+marks = np.zeros((0, 8))
+for rows in loader:
+    marks = np.concatenate((marks, score(rows)), axis=0)  #> found; cost step_ms=9 idle_ms=9 calls=1
+```
+
+## Use instead
+
+```python
+import numpy as np
+
+marks = np.zeros((0, 8))
+marks_parts = [marks]
+for rows in loader:
+    marks_parts.append(score(rows))
+marks = np.concatenate(marks_parts, axis=0)
+```
+
 ## Near misses
+
+Each call joins two of what it is given, or has just made:
+
+```python
+import numpy as np
+import torch
+
+class Upward(torch.nn.Module):
+    def forward(self, levels, skips):
+        for at, skip in enumerate(skips):
+            levels[at] = torch.cat([levels[at], skip], 1)
+            #^ cost step_ms=4 device_ms=4; op aten::cat count=0.9 device_ms=4
+        self.last = levels[0]
+        self.last = torch.cat([self.last, skips[0]], 1)
+        #^ cost step_ms=4 device_ms=4; op aten::cat count=1 device_ms=4
+        return self.last
+
+for row in rows:
+    row = np.concatenate([row, row[::-1]])  #> cost step_ms=4 idle_ms=4 calls=1
+```
 
 Each layer joins two tensors; nothing grows:
 
@@ -249,7 +337,14 @@ from warpline.model.costs import value
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.growing import grows, new_share
-from warpline.rulekit.joined import Growth, concatenated_once, is_read, join_in_loop
+from warpline.rulekit.joined import (
+    Growth,
+    concatenated_once,
+    is_read,
+    join_in_loop,
+    joined_again,
+    joins_arrays,
+)
 from warpline.rulekit.memory import never_reused
 from warpline.rulekit.saving import forward_share
 
@@ -265,13 +360,19 @@ class CatInLoop(Rule):
         for cost in context.profile.lines:
             joins = [op for op in cost.ops if op.name == "aten::cat"]
             rounds = sum(op.count for op in joins if op.phase == "forward")
-            # One round of the loop may be a step: then the tensor is longer in each.
-            if not context.matters(cost.step_ms) or not (rounds >= 2 or (rounds > 0 and grows(joins))):
+            if not context.matters(cost.step_ms):
                 continue
             source = context.source(cost.file)
+            arrays = not joins and joins_arrays(source, cost.line)
+            rounds = cost.calls if arrays else rounds
+            again = joined_again(source, cost.line)
+            # One round of the loop may be a step: then the tensor is longer in each.
+            if not (rounds >= 2 or (rounds > 0 and (again or grows(joins)))):
+                continue
             growth = join_in_loop(source, cost.line)
             if growth is None or is_read(growth):
-                if source.text and cost.backward_ms == 0 and grows(joins):
+                kept = grows(joins) or (again and growth is None)
+                if source.text and cost.backward_ms == 0 and kept:
                     yield _kept(context, cost, joins)
                 continue
             by_loop.setdefault(growth.loop, []).append(_grown(growth, cost, joins, rounds))
@@ -281,11 +382,11 @@ class CatInLoop(Rule):
 
 def _grown(growth: Growth, cost: LineCost, joins: list[Op], rounds: float) -> _Grown:
     # Of n rounds that copy n/2 pieces on average, one that copies n remains.
-    left = 2 / rounds if rounds > 2 else new_share(joins) if rounds < 2 else 1.0
-    share = forward_share(cost, _joins)  # the line may call what makes the piece
+    left = 2 / rounds if rounds > 2 else _new(joins) if rounds < 2 else 1.0
+    share = _share(cost, joins)
     place, left = (cost.place,), 1 - share * (1 - left)
     change: Replace | Scale = Scale(place, left, left)
-    if rounds >= 2:  # what is tried is a loop within one step
+    if rounds >= 2 and joins:  # what is tried is a loop within one step
         change = Replace("cat", place, change, shares=(share,))
     return _Grown(growth, cost, rounds, share * cost.step_ms, cost.step_ms * (1 - left), change)
 
@@ -322,31 +423,49 @@ def _joins(op: Op) -> bool:
     return op.name == "aten::cat"
 
 
+def _new(joins: list[Op]) -> float:
+    """The share of what joins copy that is the piece. NumPy's sizes are not known: a list copies nothing."""
+    return new_share(joins) if joins else 0.0
+
+
+def _share(cost: LineCost, joins: list[Op]) -> float:
+    """The part of the line's time that joins take: it may call what makes the piece. NumPy's are no operators,
+    and work while none runs."""
+    return forward_share(cost, _joins) if joins else cost.idle_ms / cost.step_ms
+
+
 def _kept(context: Context, cost: LineCost, joins: list[Op]) -> Draft:
     """A tensor that is longer in each call, as a cache of keys and values is.
 
     The line may call a whole model: only the part of its time that the joins take counts. Of that the piece
     remains, which is written into its place: on a device by a kernel, which takes some time in any case.
     """
-    share, rounds = forward_share(cost, _joins), sum(op.count for op in joins)
+    share, rounds = _share(cost, joins), sum(op.count for op in joins) or cost.calls
     spent, joined = share * cost.step_ms, share * cost.device_ms
     least = SHORTEST_MS * rounds / joined if context.on_gpu and joined > 0 else 0.0
-    left = 1 - share * (1 - min(1.0, max(new_share(joins), least)))
+    left = 1 - share * (1 - min(1.0, max(_new(joins), least)))
     held, told = never_reused(context)
+    said = (
+        "A tensor grows here with each call: it is copied completely {rounds} times a step, "
+        "which takes {spent} ({share}), and more as it grows."
+        if grows(joins)
+        else "What is kept from call to call is joined to another piece here: it is copied completely "
+        "{rounds} times a step, which takes {spent} ({share})."
+    )
     return context.draft(
         cost.place,
-        "A tensor grows here with each call: it is copied completely {rounds} times a step, "
-        "which takes {spent} ({share}), and more as it grows." + held,
+        said + held,
         {
             "rounds": count("concatenations", round(rounds), "per step"),
             **context.spent("growing tensor", spent),
             **told,
         },
         cost_ms=spent,
-        change=Scale((cost.place,), device=left, host=1.0 if context.on_gpu else left),
+        change=Scale((cost.place,), device=left, host=1.0 if context.on_gpu and joins else left),
         fixes=[
-            "each call needs the earlier pieces: allocate the tensor once at its final length, "
-            "write each piece into a slice of it, and pass on the filled part"
+            "where each call needs the earlier pieces, allocate all of it once at its final length, write "
+            "each piece into a slice, and pass on the filled part (a queue's newest pieces take the place of "
+            "its oldest); else collect the pieces in a list, and join them once where they are read"
         ],
     )
 

@@ -127,6 +127,37 @@ class Warmed(Counted):
 compiled = torch.compile(Warmed())  #> site compile mode=default
 ```
 
+## Example
+
+One of several functions that are compiled:
+
+```python
+import torch
+
+@torch.compile  #> site compile mode=default
+def whiten(x):
+    return x / x.norm()
+
+@torch.compile  #> found; site compile mode=default
+def pool(x):  #> cost step_ms=50
+    #^ event recompile count=6 milliseconds=9000 reason="size mismatch at index 0. expected 64, actual 71"
+    return x.mean(0)
+```
+
+## Use instead
+
+```python
+import torch
+
+@torch.compile
+def whiten(x):
+    return x / x.norm()
+
+@torch.compile(dynamic=True)
+def pool(x):
+    return x.mean(0)
+```
+
 ## Near misses
 
 Compiled once:
@@ -179,6 +210,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source, count, ms
 from warpline.rulekit.compiling import set_option
 from warpline.rulekit.origins import assignments
+from warpline.rulekit.terms import function_at, names_in
 from warpline.wire.run import CompileEvent, Site
 
 #: Dynamo's reasons for a size that changed.
@@ -200,7 +232,7 @@ class Recompilation(Rule):
             spent = event.milliseconds / max(steps, 1)
             if not context.matters(spent):
                 continue
-            site = next(iter(context.sites("compile")), None)
+            site = _compiled_at(context, event)
             number = None if _by_size(event) else _NUMBER.match(event.reason)
             held = _set_at(context, event, *number.groups()) if number is not None else None
             why = "sizes change" if _by_size(event) else ""
@@ -221,6 +253,24 @@ class Recompilation(Rule):
                 saving_ms=0.0,
                 fixes=[partial(_fix, context, site, event, number)],
             )
+
+
+def _compiled_at(context: Context, event: CompileEvent) -> Site | None:
+    """The ``torch.compile`` of several that names the function which is compiled again, or its class, or a
+    variable with an object of that; else the first one."""
+    sites, source = [*context.sites("compile")], context.source(event.file)
+    function = function_at(source, event.line)
+    if len(sites) > 1 and function is not None:
+        owner = source.enclosing(function, cst.ClassDef)
+        named = {(owner or function).name.value, function.name.value} - {"forward", "__call__"}
+        above = [source.place(one) for one in function.decorators]
+        for site in sites:
+            where = context.source(site.file)
+            calls: list[cst.BaseExpression] = [*where.calls(site.line, "torch.compile", "compile")]
+            values = [value for one in calls for name in names_in(one) for value in where.assigned(name)]
+            if site.place in above or named & set().union(*(names_in(one) for one in (*calls, *values))):
+                return site
+    return next(iter(sites), None)
 
 
 def _by_place(events: Iterable[CompileEvent]) -> Iterable[CompileEvent]:
