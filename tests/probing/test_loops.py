@@ -78,6 +78,18 @@ def test_what_a_mask_chooses_is_work_of_the_round() -> None:
     ]
 
 
+def test_what_puts_a_result_into_its_place_goes_with_the_loop() -> None:
+    calls: list[tuple[str, int, list[Any], tuple[int, ...]]] = []
+    for at in range(20):
+        first = 2 + 4 * at
+        calls.append(("aten.select.int", 10, ["%0", 0, at], (first,)))
+        calls.append(("aten.exp.default", 10, [f"%{first}"], (first + 1,)))
+        calls.append(("aten.select.int", 10, ["%1", 0, at], (first + 2,)))
+        calls.append(("aten.copy_.default", 10, [f"%{first + 2}", f"%{first + 1}"], (first + 3,)))
+    (one,) = questions(recorded(flowing(*calls, parameters=())), LOOP)
+    assert [name for name, *_ in part_from_json(json.loads(one.options[0])).operators] == ["aten.exp.default"]
+
+
 def test_one_call_takes_the_host_as_long_for_more_rounds() -> None:
     profile, change = recorded(rows_of(400), "cuda"), replace(LOOP, options=("400",))
     (one,) = questions(profile, change)

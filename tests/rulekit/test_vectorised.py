@@ -76,6 +76,7 @@ def edited(body: str, autocast: bool = False) -> str:
 COST = "  #> cost step_ms=9 calls=9; op aten::select count=9 cpu_ms=1; op aten::mul count=9 cpu_ms=1\n"
 
 
+FILLED = "    out = torch.zeros({})\n    for i in range(9):\n        {}" + COST + "    return out\n"
 TAKEN = COST.replace("select count=9", "unbind count=1 shapes=[[9,4]]")
 
 
@@ -97,6 +98,19 @@ TAKEN = COST.replace("select count=9", "unbind count=1 shapes=[[9,4]]")
             "    return torch.vmap(lambda row: row[None] * w[:4])(x).flatten(0, 1)\n",
         ),
         ("    return torch.stack(list(map(level, x)))" + COST, "    return torch.vmap(level)(x)\n"),
+        (
+            "    out = torch.empty(2, 9)\n    for i in range(9):\n        out[:, i] = level(x[i])" + COST
+            + "    return out\n",
+            "    out = torch.empty(2, 9)\n"
+            "    out[:] = torch.vmap(lambda x_i: level(x_i))(x).movedim(0, 1)\n    return out\n",
+        ),
+        (
+            "    out = torch.empty(9, 4, dtype=torch.float64)\n    for i, row in enumerate(x):\n"
+            "        part = row * w[i]" + COST + "        out[i] = part - part.mean()\n    return out\n",
+            "    out = torch.empty(9, 4, dtype=torch.float64)\n    def each_row(row, w_i):\n"
+            "        part = row * w_i\n        return part - part.mean()\n"
+            "    out[:] = torch.vmap(each_row)(x, w)\n    return out\n",
+        ),
         (
             "    rows = []\n    for i, row in enumerate(x):\n        part = row * w[i]" + COST
             + "        rows.append(part @ part + y[:, i].sum())\n    return torch.stack(rows) + 1\n",
@@ -171,6 +185,11 @@ ROWS = f"    rows = []\n    last = 0.0\n    for row in x:{TAKEN}{{}}    return t
         ),
         (ROWS.format("        rows.append(row * 2)" + COST, ", rows[0]"), "used elsewhere"),
         (ROWS.format("        rows.append(row * len(rows))" + COST, ""), "used elsewhere"),
+        # A tensor of which a part is filled, or with what is spread, or which the rounds read.
+        (FILLED.format("10, 4", "out[i] = x[i] * 2"), "not fill all"),
+        (FILLED.format("9, 4", "out[i] = x[i].sum()"), "nor do they fill"),
+        (FILLED.format("9, 4", "out[i] = x[i] + out[i - 1]"), "."),
+        (FILLED.format("9, 4", "out[i, :2] = x[i, :2] * 2"), "."),
         # Neither a list nor a sum of tensors.
         (SUM.format("total -= row.exp()" + TAKEN), "nor added up"),
         (SUM.format("total = row + total" + TAKEN), "nor added up"),

@@ -15,7 +15,7 @@ from warpline.probing import inputs
 from warpline.probing.compiled import one_call
 from warpline.probing.optimizers import MOST_ON_HOST, MOST_TENSORS
 from warpline.probing.parts import base_of, called_at, name_of, part_of, read, shape_of
-from warpline.wire.dataflow import TENSOR, Dataflow
+from warpline.wire.dataflow import TENSOR, Dataflow, values_in
 from warpline.wire.probing import JOINED, Question, Tensor
 
 #: What takes a piece out of a tensor: with the loop it goes.
@@ -153,15 +153,20 @@ def _rounds(flow: Dataflow, rows: list[int], rounds: int) -> list[list[int]]:
 
 
 def _work(flow: Dataflow, rows: list[int]) -> list[int]:
-    """A round's operators without those that take its pieces."""
-    made, kept = set[int](), list[int]()
+    """A round's operators without those that take its pieces, or put its results in the place of one."""
+    made, kept, pieces = set[int](), list[int](), set[int]()
     for row in rows:
         given = read(flow, row)
+        written = list(values_in(flow.arguments[row])) if base_of(flow, row) == "copy_" else []
+        if pieces.intersection(written[:1]) and made.intersection(written[1:]):
+            continue
         # A mask chooses other numbers in each round, and as many.
         masked = any(flow.dtypes[flow.dtype[one]] == "bool" for one in given[1:])
         if base_of(flow, row) not in PIECES or masked or made.intersection(given):
             kept.append(row)
             made.update(flow.outputs[row])
+        else:
+            pieces.update(flow.outputs[row])
     return kept
 
 

@@ -101,9 +101,9 @@ def _stays(source: Source, assign: cst.Assign, target: cst.BaseExpression) -> bo
             source.code(read) in places
             for read in source.nodes(cst.Name, cst.Attribute, cst.Subscript, within=value.value)
         )
-        if source.code(one) in places and not again and statement is not None:
-            if any(source.inside(assign, other) for other in source.block(statement)):
-                return False
+        block = source.block(statement) if statement is not None else []
+        if source.code(one) in places and not again and any(source.inside(assign, line) for line in block):
+            return False
     return True
 
 

@@ -16,10 +16,10 @@ from warpline.rulekit.own_gradients import own_gradient
 from warpline.rulekit.rounds import EFFECTS, Comprehension, Rounds, dim_of, does_more, entries, leaves_torch
 from warpline.rulekit.terms import descend, function_at, names_in
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, appended, plain_lines
+from warpline.syntax.source import Source, Statement, appended, only_target, plain_lines
 
 _BY_HAND = "call the function with the whole tensor, or use `torch.vmap`"
-_NEITHER = "the results are neither collected in a list nor added up"
+_NEITHER = "the results are neither collected in a list, nor added up, nor do they fill a tensor"
 _NUMBERS = (
     "its iterations compute with single numbers: read those before the loop (`tolist()`), and compute with "
     "them instead of with tensors"
@@ -227,7 +227,9 @@ def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
     start = list_above(source, loop, end.pieces) if end.pieces else None
     _refuse_carried(source, loop, small, end)
     _take(one, loop.target, loop.iter, loop)
-    _index(one, loop.target, loop.iter, *small)
+    _index(one, loop.target, loop.iter, *small[:-1], end.value if end.filled else kept)
+    if not one.given:
+        raise Refused(_BY_HAND)
     if len(small) == 1:
         edits.replace_statement(loop, end.text(_mapped(edits, one, _function(one, end.value))))
     else:
@@ -247,16 +249,21 @@ def _statement(one: _Round, edits: Edits, loop: cst.For) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """What the last statement of a round does with its ``value``: it goes into the list ``pieces``, else it
-    is added to the name ``total``, by a statement that begins with ``head``."""
+    """What the last statement of a round does with its ``value``: it goes into the list ``pieces``, or into
+    the tensor ``filled``, at its own place along dimension ``dim``; else it is added to the name
+    ``total``, by a statement that begins with ``head``."""
 
     value: cst.BaseExpression
     pieces: str = ""
     total: str = ""
     head: str = ""
+    filled: str = ""
+    dim: int = 0
 
     def text(self, values: str) -> str:
         """The statement that adds up (or collects) the tensor of all values at once."""
+        if self.filled:
+            return f"{self.filled}[:] = {values}" + (f".movedim(0, {self.dim})" if self.dim else "")
         return f"{self.pieces} = {values}" if self.pieces else f"{self.head} {values}.sum(0)"
 
 
@@ -265,6 +272,9 @@ def _end(one: _Round, kept: cst.BaseSmallStatement) -> _End:
     source, added = one.source, appended(kept)
     if added is not None:
         return _End(added[1], pieces=source.code(added[0]))
+    target = only_target(kept)
+    if isinstance(kept, cst.Assign) and isinstance(target, cst.Subscript):
+        return _End(kept.value, filled=source.code(target.value), dim=_filled(one, target))
     if isinstance(kept, cst.AugAssign) and isinstance(kept.operator, cst.AddAssign):
         total, nodes = source.code(kept.target), one.at("add", kept)
         found = _End(kept.value, total=total, head=f"{total} +=")
@@ -278,6 +288,26 @@ def _end(one: _Round, kept: cst.BaseSmallStatement) -> _End:
     if not total.isidentifier() or 2 * sum(len(node.inputs) == 2 for node in nodes) <= len(nodes):
         raise Refused(_NEITHER)
     return found
+
+
+def _filled(one: _Round, target: cst.Subscript) -> int:
+    """The dimension along which the rounds fill all of a tensor: ``out[i] = …`` or ``out[:, i] = …``. Raises
+    Refused where the record does not show that, or a value is spread over several entries."""
+    source, name = one.source, target.value
+    indices = [part.slice.value for part in target.slice if isinstance(part.slice, cst.Index)]
+    taken, put = one.at("select", target), one.at("copy", target)
+    dims = {(dim_of(one.graph, node), entries(one.graph, node)) for node in taken}
+    alike = all(len({one.graph.shape(value) for value in node.inputs[:2]}) == 1 for node in put)
+    named = isinstance(name, cst.Name) and all(isinstance(value, cst.Name) for value in indices)
+    if not (named and alike and len(indices) == len(dims) == 1 and len(put) == len(taken)):
+        raise Refused(_NEITHER)
+    (dim, most) = dims.pop()
+    loops = source.loops(target)
+    if any(node.arguments[2] != at % most for at, node in enumerate(taken)) or len(taken) % most:
+        raise Refused("the loop may not fill all of the tensor")
+    if source.bindings(source.code(name), loops[0]):
+        raise Refused("an iteration does more than compute its result")
+    return dim
 
 
 def is_recurrence(source: Source, loop: cst.CSTNode) -> bool:
@@ -318,16 +348,17 @@ def _refuse_carried(source: Source, loop: cst.For, small: list[cst.BaseSmallStat
     """Raises Refused where a round reads what the one before it gave, or something else what a round gave;
     but for the sum that it ends with."""
     known: set[str] = set()
-    bound = _bound(loop.body)
+    bound = _bound(loop.body) | ({end.filled} if end.filled else set())
     for line in small:
         if not isinstance(line, (cst.Assign, cst.AnnAssign)) and line is not small[-1]:
             raise Refused("an iteration does more than compute its result")
         if ((names_in(end.value) if line is small[-1] else _read(line)) & bound) - known:
             raise Refused("each iteration needs the result of the previous one")
-        if any(isinstance(one, (cst.Attribute, cst.Subscript)) for one in _targets(line)):
+        stored = any(isinstance(one, (cst.Attribute, cst.Subscript)) for one in _targets(line))
+        if stored and not (end.filled and line is small[-1]):
             raise Refused("an iteration does more than compute its result")
         known |= _bound(line) - {end.total}
-    for name in sorted((bound | names_in(loop.target)) - {end.total}):
+    for name in sorted((bound | names_in(loop.target)) - {end.total, end.filled}):
         if not all(source.inside(use, loop) for use in source.uses(name, source.scope(loop))):
             raise Refused(f"`{name}` is used outside the loop, too")
 

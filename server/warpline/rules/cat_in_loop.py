@@ -429,8 +429,8 @@ def _new(joins: list[Op]) -> float:
 
 
 def _share(cost: LineCost, joins: list[Op]) -> float:
-    """The part of the line's time that joins take: it may call what makes the piece. NumPy's are no operators,
-    and work while none runs."""
+    """The part of the line's time that joins take: it may call what makes the piece. NumPy's are no
+    operators, and work while none runs."""
     return forward_share(cost, _joins) if joins else cost.idle_ms / cost.step_ms
 
 

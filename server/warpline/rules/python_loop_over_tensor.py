@@ -8,13 +8,13 @@ operations; also loops that do the same to the same tensors with another number 
 recurrent cell (`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell`) for each time of a sequence, also in functions of
 yours, where the recorded step shows that its input needs nothing that it gave. What functions of yours, and
 modules without a state of their own, do in a round is part of the loop. If each iteration does the same to
-its own slice and the results are stacked or added up, the fix calls the work of an iteration by `torch.vmap`,
-which does it for all slices at once. A batch of windows (`data[i:i + n]` for random `i`) becomes one look-up
-in a view of all windows, for tensors and NumPy's arrays. An iteration that only reads its number (`int(i)`,
-`i.item()`) gets it from `tolist()`. Means and sums of the rows of each group (`x[owner == i].mean(0)`) become
-one `index_add_`. The largest or smallest number of what a mask chooses in each row (`x[i][mask[i]].max()`)
-becomes that of the row with the others filled. A cell that only such a loop uses becomes the layer with the
-same weights. Otherwise the finding says why not.
+its own slice, and the results are stacked, added up, or fill a tensor (`out[:, i] = f(x[i])`), the fix calls
+the work of an iteration by `torch.vmap`, which does it for all slices at once. A batch of windows (`data[i:i
++ n]` for random `i`) becomes one look-up in a view of all windows, for tensors and NumPy's arrays. An
+iteration that only reads its number (`int(i)`, `i.item()`) gets it from `tolist()`. Means and sums of the
+rows of each group (`x[owner == i].mean(0)`) become one `index_add_`. The largest or smallest number of what a
+mask chooses in each row (`x[i][mask[i]].max()`) becomes that of the row with the others filled. A cell that
+only such a loop uses becomes the layer with the same weights. Otherwise the finding says why not.
 
 ## Why is this slow
 
