@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.model import costs as figures
 from warpline.model.profile import LineCost
-from warpline.rulekit.calling import Function, below, callers, function_of
+from warpline.rulekit.calling import MOSTLY, Function, below, callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import COMPILED, is_product
 from warpline.rulekit.terms import function_at
@@ -39,16 +39,17 @@ def in_order(context: Context, costs: Sequence[LineCost]) -> list[LineCost]:
 
 
 def alone_in(context: Context, own: Sequence[LineCost], inside: Sequence[LineCost]) -> list[LineCost]:
-    """``inside`` without the functions that lines outside of it call, too, but for those of ``own``: compiled
-    code runs only its own calls of them."""
+    """``inside`` without the functions that lines outside of it make more than a few of the calls of, but for
+    those of ``own``: compiled code runs only its own calls of them."""
     left, functions = list(inside), {function_of(cost) for cost in own}
     while True:
         places = {cost.place for cost in left}
-        shared = {
-            function
-            for function in {function_of(cost) for cost in left} - functions
-            if any(call.place not in places for call in callers(context, function))
-        }
+        shared = set[Function]()
+        for function in {function_of(cost) for cost in left} - functions:
+            calls = callers(context, function)
+            mine = sum(call.calls for call in calls if call.place in places)
+            if mine < MOSTLY * sum(call.calls for call in calls):
+                shared.add(function)
         if not shared:
             return left
         left = [cost for cost in left if function_of(cost) not in shared]
