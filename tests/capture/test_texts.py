@@ -189,3 +189,15 @@ def test_code_of_another_text_is_told_apart(tmp_path: Path) -> None:
     for other in ("\ndef f():\n    return 1\n", "def f():\n    return 2\n", "def f(:\n"):
         path.write_text(other)
         assert made.of([str(path)], ran) == {}
+
+
+def test_small_files_beside_the_script_are_kept_too(texts: Texts, tmp_path: Path) -> None:
+    """Its settings, say, of which no line takes any time."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    small = write(folder, "rate = 0.1\n", "settings.py")
+    large = write(folder, f"table = '{'a' * 300_000}'\n", "table.py")
+    far = write(tmp_path, "b = 1\n", "other.py")
+    for path in (large, small, far):
+        load(path)
+    assert texts.beside(str(folder)) == [str(small)]

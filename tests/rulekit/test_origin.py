@@ -6,7 +6,7 @@ import pytest
 
 from tests.annotated import read_project
 from warpline.rulekit import Context
-from warpline.rulekit.origins import origin, unpacked_origin
+from warpline.rulekit.origins import mapping, origin, unpacked_origin
 
 CASES = {
     "literal": ("DataLoader(d, num_workers=0)", {}, ("literal", "train.py", 2)),
@@ -63,6 +63,22 @@ CASES = {
         {},
         ("literal", "train.py", 4),
     ),
+    "inherited attribute": (
+        "from base import Base\nclass T(Base):\n    def go(self):\n        DataLoader(d, num_workers=self.n)",
+        {"base.py": "class Base:\n    def __init__(self, n=3):\n        self.n = 0\n"},
+        ("literal", "base.py", 3),
+    ),
+    "own before inherited": (
+        "class Base:\n    n = 4\nclass T(Base):\n    n = 2\n"
+        "    def go(self):\n        DataLoader(d, num_workers=self.n)",
+        {},
+        ("literal", "train.py", 5),
+    ),
+    "inherited from itself": (
+        "class T(T):\n    def go(self):\n        DataLoader(d, num_workers=self.n)",
+        {},
+        ("unknown", "train.py", 4),
+    ),
     "computed": ("n = count() // 2\nDataLoader(d, num_workers=n)", {}, ("unknown", "train.py", 3)),
     "assigned twice": ("n = 0\nn = 4\nDataLoader(d, num_workers=n)", {}, ("unknown", "train.py", 4)),
 }
@@ -99,3 +115,17 @@ y = attend(q, **rows.options(8))
     found = unpacked_origin(context, source, value, "attn_mask")
     assert found is not None and (found.place[1], found.source.code(found.node)) == (3, "self.allowed[:n]")
     assert unpacked_origin(context, source, value, "dropout_p") is None
+
+
+@pytest.mark.parametrize(
+    "made", ["plan = {'workers': 2}", "def __init__(self):\n        self.plan = dict(workers=2)"]
+)
+def test_a_mapping_that_is_an_attribute_of_the_object_is_followed(made: str) -> None:
+    code = f"class Rows:\n    {made}\n    def load(self):\n        return feed(self.rows, **self.plan)\n"
+    project = read_project({"train.py": code})
+    context = Context(project.profile, project.texts.get)
+    source = context.source("train.py")
+    (value,) = source.unpacked(source.calls_of("feed")[0])
+    found, held = unpacked_origin(context, source, value, "workers"), mapping(context, source, value)
+    assert found is not None and source.code(found.node) == "2"
+    assert held is not None and source.code(held[1]) in code

@@ -57,6 +57,18 @@ def drafted(script: str, **others: str) -> tuple[dict[str, str], Draft]:
             'precision: type = "double"', "`Grid.precision`",
         ),
         (
+            CLASS.replace("np.float64", '"double"')
+            + 'options = {"dtype": getattr(torch, grid.precision)}\nx = torch.rand(64, 64, **options)\n',
+            'precision: type = "double"', "`Grid.precision`",
+        ),
+        (
+            CLASS.replace("np.float64", '"float64"')
+            + "class Solver:\n    def __init__(self, grid):\n"
+            "        self.kw = dict(dtype=getattr(torch, grid.precision), device='cuda')\n"
+            "    def start(self):\n        return torch.rand(64, 64, **self.kw)\nx = Solver(grid).start()\n",
+            'precision: type = "float64"', "`Grid.precision`",
+        ),
+        (
             'TYPES = {"float32": torch.float32, "float64": torch.float64}\n'
             'options = argparse.ArgumentParser()\noptions.add_argument("--dtype", default="float64")\n'
             "args = options.parse_args()\nx = torch.rand(64, 64).to(TYPES[args.dtype])\n",

@@ -9,7 +9,16 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.doubles import MAKERS
-from warpline.rulekit.origins import Origin, called_as, field_names, is_self, origin, overridden, table_read
+from warpline.rulekit.origins import (
+    Origin,
+    called_as,
+    field_names,
+    is_self,
+    origin,
+    overridden,
+    table_read,
+    unpacked_origin,
+)
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source, is_method
 
@@ -55,8 +64,8 @@ def double_setting(context: Context, source: Source) -> tuple[DoubleSetting | No
     found: dict[tuple[str, int], Origin] = {}
     settled: list[cst.Call] = []
     others: list[cst.Call] = []
-    for call, node in _types(source):
-        one = followed(context, source, node)
+    for call, where, node in _types(context, source):
+        one = followed(context, where, node)
         of_torch = source.name(call.func).startswith("torch.") or is_method(call, "to", "type")
         tensors = [call] if of_torch else _made_of(source, call)
         if one is None or not tensors:
@@ -72,8 +81,8 @@ def double_setting(context: Context, source: Source) -> tuple[DoubleSetting | No
     return DoubleSetting(only, (*settled, *others)) if only is not None and known else None, others
 
 
-def _types(source: Source) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
-    """Calls that are given a type by another name than its own."""
+def _types(context: Context, source: Source) -> Iterator[tuple[cst.Call, Source, cst.BaseExpression]]:
+    """Calls that are given a type by another name than its own, also in what they unpack (``**options``)."""
     for call in source.nodes(cst.Call):
         given = source.argument(call, "dtype", _CASTS.get(source.name(call.func)))
         if given is None and (
@@ -81,7 +90,11 @@ def _types(source: Source) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
         ):
             given = call.args[0] if call.args and call.args[0].keyword is None else None
         if given is not None and not _type(source, given.value):
-            yield call, given.value
+            yield call, source, given.value
+        for value in source.unpacked(call) if given is None else ():
+            entry = unpacked_origin(context, source, value, "dtype", ends=lambda *_: True)
+            if entry is not None and not _type(entry.source, entry.node):
+                yield call, entry.source, entry.node
 
 
 def _made_of(source: Source, cast: cst.Call) -> list[cst.Call]:

@@ -22,7 +22,7 @@ from warpline.rulekit.origins import (
     passing,
 )
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source, Statement, alone
+from warpline.syntax.source import NOT_LITERAL, Source, Statement, alone
 from warpline.wire.births import Argument, Holder
 
 _DEPTH = 4  # conditions that are followed one after the other: chosen, so that a circle ends
@@ -116,7 +116,9 @@ def _parameter(context: Context, source: Source, flag: cst.Attribute) -> str:
     """The parameter of the constructor that an object's flag is, of another name as in ``self.lean =
     saving``."""
     given = only_value(context, source, flag)
-    return given[1].value if given is not None and isinstance(given[1], cst.Name) else flag.attr.value
+    if given is None or not isinstance(given[1], cst.Name) or given[0].literal(given[1]) is not NOT_LITERAL:
+        return flag.attr.value
+    return given[1].value
 
 
 def _wraps(source: Source, name: cst.Name) -> bool:

@@ -79,8 +79,8 @@ def origin(
         return found or _only(_set_values(context, key)) or unknown
     if isinstance(expression, cst.Attribute):
         name = expression.attr.value
-        values = _own_values(source, expression) if is_self(expression.value) else []
-        found = origin(context, source, values[0], depth - 1, ends) if len(values) == 1 else None
+        values = _own_values(context, source, expression) if is_self(expression.value) else []
+        found = origin(context, *values[0], depth - 1, ends) if len(values) == 1 else None
         if not is_self(expression.value):
             found = _set_here(context, source, expression, depth, ends)
         found = found or _only(_options(context, name)) or _only(fields(context, name))
@@ -110,7 +110,7 @@ def unpacked_origin(
 ) -> Origin | None:
     """Where ``key`` of a mapping passed as ``**value`` comes from; None when it is not in it."""
     if isinstance(value, (cst.Name, cst.Attribute)) and depth > 0:
-        for where, node in _assigned(context, source, value):
+        for where, node in _given(context, source, value):
             found = unpacked_origin(context, where, node, key, depth - 1, ends)
             if found is not None:
                 return Origin(found.kind, found.source, found.node, f'`{source.code(value)}["{key}"]`')
@@ -143,8 +143,17 @@ def mapping(
     if isinstance(value, cst.Dict) or (isinstance(value, cst.Call) and source.name(value.func) == "dict"):
         return source, value
     named = isinstance(value, (cst.Name, cst.Attribute))
-    found = list(_assigned(context, source, value)) if named else []
+    found = list(_given(context, source, value)) if named else []
     return mapping(context, *found[0]) if len(found) == 1 else None
+
+
+def _given(
+    context: Context, source: Source, value: cst.BaseExpression
+) -> Iterator[tuple[Source, cst.BaseExpression]]:
+    """The same of a mapping, which may be a method's own object's: ``**self.settings``."""
+    if isinstance(value, cst.Attribute) and is_self(value.value):
+        return iter(_own_values(context, source, value))
+    return _assigned(context, source, value)
 
 
 def _name(
@@ -189,7 +198,7 @@ def assigned_values(
     """All that a name, or an attribute of a method's own object, is given. Nothing where it gets something
     in another way, too: from a loop, or from a call that gives several values."""
     if isinstance(node, cst.Attribute) and is_self(node.value):
-        return [(source, value) for value in _own_values(source, node)]
+        return _own_values(context, source, node)
     if isinstance(node, cst.Name):
         functions = [one for one in source.ancestors(node) if isinstance(one, cst.FunctionDef)]
         bound = [one for one in source.nodes(cst.Name) if one.value == node.value and source.binds(one)]
@@ -393,15 +402,23 @@ def fields(context: Context, name: str) -> Iterator[Origin]:
                 yield Origin("dict", source, entry.value, f"`{name}`")
 
 
-def _own_values(source: Source, node: cst.Attribute) -> list[cst.BaseExpression]:
-    """What the class of a method assigns to an attribute of its object."""
-    owner = source.enclosing(node, cst.ClassDef)
-    if owner is None:
-        return []
-    name = node.attr.value
-    given = assignments(source, owner)
-    own = ((one, value) for one, value in given if isinstance(one, cst.Attribute) and is_self(one.value))
-    return [*_values(source, owner, name), *(value for one, value in own if one.attr.value == name)]
+def _own_values(
+    context: Context, source: Source, node: cst.Attribute
+) -> list[tuple[Source, cst.BaseExpression]]:
+    """What the class of a method assigns to an attribute of its object; else the script's class that it
+    inherits from."""
+    owner, where, seen = source.enclosing(node, cst.ClassDef), source, set[str]()
+    while owner is not None and owner.name.value not in seen:
+        seen.add(owner.name.value)
+        given = assignments(where, owner)
+        own = [(one, value) for one, value in given if isinstance(one, cst.Attribute) and is_self(one.value)]
+        named = [value for one, value in own if one.attr.value == node.attr.value]
+        if found := [*_values(where, owner, node.attr.value), *named]:
+            return [(where, value) for value in found]
+        bases = {where.name(one.value).rpartition(".")[2] for one in owner.bases}
+        above = [one for name in bases for one in context.classes(name)]
+        where, owner = above[0] if len(above) == 1 else (where, None)
+    return []
 
 
 def _set_here(context: Context, source: Source, node: cst.Attribute, depth: int, ends: Ends) -> Origin | None:

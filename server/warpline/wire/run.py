@@ -15,8 +15,9 @@
       inside.json       LibraryLocations: the table that ``inside.bin`` indexes
       trace.json        the Chrome trace as torch.profiler wrote it (``with_stack`` off)
       *.gz              once the report is made, trace.json and large *.bin are packed (gzip)
-      sources.json      {path: text} of the user files that appear in Locations or in a site, as they were
-                        compiled; a file with uncertain text is left out
+      sources.json      {path: text} of the user files that appear in Locations or in a site, and of small
+                        ones below the script's folder that were imported, as they were compiled; a file
+                        with uncertain text is left out
       trend.json        Trend: what was timed after the capture (may be absent); see ``wire/trend.py``
       report.json       the finished Report (cache; written by the server, may be absent)
       report.html       the page that an editor showed last (written by the server, may be absent)

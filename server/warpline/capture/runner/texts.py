@@ -21,6 +21,7 @@ import io
 import os
 import sys
 import time
+from itertools import accumulate
 from types import CodeType
 from typing import Any, BinaryIO, Iterable, Mapping
 
@@ -28,6 +29,7 @@ from .lines.userfiles import INSTALLED
 from .patches import Patches
 from .places import absolute
 
+_ROOM = 256 * 1024  # bytes of files without recorded lines: chosen, as the server parses them
 _HEADER = 16  # bytes of a .pyc before its code
 _WITHOUT_ORDER = (CodeType, frozenset)  # constants with a ``repr`` that varies
 _HASHED = 1  # in a .pyc's flags: the header holds a hash of the source
@@ -64,6 +66,15 @@ class Texts:
     def trains(self) -> bool:
         """Whether any of them calls ``backward()``."""
         return any(b".backward(" in data for data in self._compiled.values())
+
+    def beside(self, folder: str) -> list[str]:
+        """Files below ``folder`` that were compiled, the smallest first, as many as have room: files with
+        settings often have no line that takes any time."""
+        inside = os.path.join(absolute(folder), "")
+        sizes = sorted((len(data), path) for path, data in self._compiled.items() if path.startswith(inside))
+        return [
+            path for (_, path), taken in zip(sizes, accumulate(size for size, _ in sizes)) if taken <= _ROOM
+        ]
 
     def of(self, paths: Iterable[str], codes: Iterable[CodeType]) -> dict[str, str]:
         """The texts of those ``paths`` that are known, as Python reads them: decoded, lines ended by LF.

@@ -277,7 +277,7 @@ class Recorder:
             in_sites += [frame["file"] for frame in site.get("frames", ())]
             holders = (argument["holder"] for argument in site.get("arguments", ()))
             in_sites += [holder["file"] for holder in holders if holder is not None]
-        files = [*self.locations.files, *in_sites]
+        files = [*self.locations.files, *in_sites, *self.texts.beside(os.path.dirname(self.script))]
         folder.write(path, SOURCES, self.texts.of(files, self.locations.codes()))
         line_cost = line_record_ns(type(self.lines)) if self.line_marks is None else None
         library_cost = library_record_ns(self.torch, type(self.lines), line_cost)
