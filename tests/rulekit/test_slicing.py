@@ -195,6 +195,14 @@ def walk(table, opt):
 class Options:
     lot = 4  # here
 """
+#: The same as slices that have a name, and the ends written there.
+NAMED = """\
+def walk(table, marks, lot=6):  # here
+    for turn in range(int(np.ceil(len(table) / lot))):
+        rows = slice(turn * lot, min((turn + 1) * lot, len(table)))
+        loss = score(model(table[rows]), marks[rows])  #> cost step_ms=9 calls=1
+"""
+COLUMNS = NAMED.replace("marks[rows]", "marks[:, rows]").replace("  # here", "")
 #: A size that is made of the number of batches.
 SHARED = """\
 @dataclass
@@ -239,7 +247,7 @@ FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", 
         *(RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS),
         *(NUMBERED, COUNTED, FUNCTION, CHUNKS, PAIRS, UNEQUAL, FEATURES, YIELDED, MADE, RETURNED),
         *(TAKEN, VIEWED, FLAT),
-        *(TALLIED, ENDS, SHARED, PER_PROCESS, STORED, ARRAYS),
+        *(TALLIED, ENDS, NAMED, COLUMNS, SHARED, PER_PROCESS, STORED, ARRAYS),
     ],
 )
 def test_where_their_size_is_written(code: str) -> None:
