@@ -238,6 +238,12 @@ def test_what_steps_wait_for_while_the_workers_keep_up_is_something_else() -> No
     assert not findings(ONCE, 50, 64)
 
 
+@pytest.mark.parametrize(("cores", "found"), [(2, True), (4, False), (16, False)])
+def test_workers_that_keep_up_take_cores_from_the_step_where_these_are_few(cores: int, found: bool) -> None:
+    loader = f"\n#> flags cpu_count={cores}{LOADER}"
+    assert findings(ONCE, 50, 64, loader) == [at(ONCE, "#:hot")] * found
+
+
 @pytest.mark.parametrize(
     ("batch_ms", "line_ms", "saved_ms"),
     [

@@ -17,6 +17,7 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
+from warpline.wire.workers import Workers
 
 #: DataLoader's parameters in order, for those passed by position.
 POSITIONS = {
@@ -102,12 +103,22 @@ def starved_ms(context: Context, site: Site) -> float:
 def _keep_up(context: Context, site: Site, waited_ms: float) -> bool:
     """Whether workers keep up with steps that do not wait, by the time that a batch takes one of them, its
     waits for a processor left out."""
-    workers, present = context.profile.facts.workers, facts_of(Loader, site).num_workers or 0
-    if workers is None:
-        return True
+    present = facts_of(Loader, site).num_workers or 0
+    workers = context.profile.facts.workers
+    return workers is None or _work_ms(context, site, workers) < present * (context.step_ms - waited_ms)
+
+
+def _work_ms(context: Context, site: Site, workers: Workers) -> float:
+    """What the batches of a step take one worker, its waits for a processor left out."""
     batches = max(1.0, sum(cost.calls for cost in context.costs(site.uses)))
-    own_ms = workers.batch_ms - workers.queued_ms
-    return batches * own_ms < present * (context.step_ms - waited_ms)
+    return batches * (workers.batch_ms - workers.queued_ms)
+
+
+def crowded_ms(context: Context, own_ms: float, work_ms: float) -> float:
+    """What a step of ``own_ms`` waits at least, as its work and that of workers has to be done by the cores
+    that there are; 0 if their number is unknown."""
+    cores = context.profile.facts.flags.cpu_count
+    return max(0.0, (own_ms + work_ms) / cores - own_ms) if cores else 0.0
 
 
 def start_ms(context: Context, site: Site) -> float | None:
@@ -139,7 +150,8 @@ def begins_again(context: Context, site: Site) -> bool:
 
 def keeping_up_ms(context: Context, site: Site) -> float | None:
     """The most of a step that it can wait for what the workers do: a batch, which each of them makes in turn,
-    and where they keep up with the steps only the share of the first one of an epoch. None if unknown.
+    and where they keep up with the steps only the share of the first one of an epoch, or for the cores that
+    they take from it. None if unknown.
 
     A longer wait is for something else than what they do: they start again, or the machine is busy.
     """
@@ -148,8 +160,10 @@ def keeping_up_ms(context: Context, site: Site) -> float | None:
         return None
     epoch = loader.batches_per_epoch or loader.batches_seen
     first_ms = workers.batch_ms / epoch if epoch else 0.0
-    if _keep_up(context, site, waited_ms(context, site)):
-        return first_ms
+    waited = waited_ms(context, site)
+    if _keep_up(context, site, waited):
+        busy_ms = (1.0 if workers.busy is None else workers.busy) * _work_ms(context, site, workers)
+        return max(first_ms, crowded_ms(context, context.step_ms - waited, busy_ms))
     return workers.batch_ms / loader.num_workers + first_ms
 
 

@@ -8,7 +8,8 @@ and again, each time for a few microseconds, the finding is at the loop. If the 
 that much, and a call of it gives the same for each sample (a filter bank of constants), it is at the call.
 So it is if a helper has the loop and the samples are the same in each epoch: a trial got some of them again.
 It looks in the training process
-and in the loader's workers, where the lines of two batches per worker are recorded. Where the dataset is a
+and in the loader's workers, where the lines of two batches per worker are recorded: if they are too slow for
+the steps, or take cores from them because there are too few. Where the dataset is a
 library's (`ImageFolder`), the lines are that library's: the finding is where the dataset is made, and names
 the function that takes the time (`pil_loader` decodes the image).
 
@@ -205,7 +206,6 @@ from warpline.rulekit.loaders import (
     exposed_ms,
     iterated_at,
     keeping_up_ms,
-    spare_cores,
     waited_ms,
     waits,
 )
@@ -310,7 +310,7 @@ class SlowSampleLine(Rule):
         of_library = _of_library(library, workers.batch_ms) if hot is None else None
         hot = hot or of_library
         waited, needed = waited_ms(context, site), keeping_up_ms(context, site)
-        if needed is not None and not _takes_cores(context, site, hot):
+        if needed is not None:
             waited = min(waited, needed)
         if hot is None or context.share(waited) < SHARE_OF_STEP:
             return
@@ -465,14 +465,6 @@ def _of_sample(context: Context, site: Site, lines: Sequence[_Line], hot: _Hot |
     often = sum(line.calls for line in lines if line.place == place)
     said = f"`{name}`, which gives a sample the same in each epoch and runs here"
     return hot._replace(place=place, calls=often, said=said, advice=(_PER_SAMPLE,))
-
-
-def _takes_cores(context: Context, site: Site, hot: _Hot | None) -> bool:
-    """Whether work that is the same for each sample takes cores from the step: the workers keep up with steps
-    that do not wait, but with fewer cores than workers both are slower for it."""
-    spare = spare_cores(context)
-    same = hot is not None and hot.same is not None
-    return same and spare is not None and spare < (facts_of(Loader, site).num_workers or 0)
 
 
 def _same(

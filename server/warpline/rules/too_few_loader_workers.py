@@ -204,6 +204,7 @@ from warpline.rulekit.loaders import (
     LEAST_BUSY,
     WAITS_PERCENT,
     change_loader,
+    crowded_ms,
     edit_site,
     exposed_ms,
     iterated_at,
@@ -292,8 +293,7 @@ class TooFewLoaderWorkers(Rule):
 def _left(context: Context, own_ms: float, batch_ms: float, workers: int, busy: float) -> float:
     """What a step waits for batches of so many workers: each makes them in turn, and all that work has to be
     done by the cores that there are."""
-    least_ms = (own_ms + batch_ms * busy) / (context.profile.facts.flags.cpu_count or 1)
-    return max(0.0, batch_ms / max(1, workers) - own_ms, least_ms - own_ms)
+    return max(batch_ms / max(1, workers) - own_ms, crowded_ms(context, own_ms, batch_ms * busy))
 
 
 def _of_threads(context: Context, site: Site, busy: float, workers: int, wait: float, saving: float) -> Draft:
