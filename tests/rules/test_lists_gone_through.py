@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import FILE, read_example, texts
 from warpline.diagnosis import diagnose
+from warpline.text.lines import lines_of
 
 CODE = """\
 #> device kind=cpu; steps step_ms=10
@@ -72,3 +75,68 @@ def test_nothing_is_found(read: str, facts: dict[str, str]) -> None:
 def test_a_name_that_a_function_declares_may_be_another() -> None:
     read = " = np.stack(depths)"
     assert found(read, again="\n        nonlocal depths") == []
+
+
+LOOP = """\
+#> device kind=cpu; steps step_ms=10
+import numpy as np
+
+def tally(heights, edges):
+    counts = np.zeros(len(edges) - 1)
+    for height in heights:  #> cost step_ms=0.1 calls=41 {ops}
+        counts += np.histogram(height, edges)[0]  #> cost step_ms=0.9 calls=40
+        {ends}
+    return counts
+
+def judge(net, sea, edges):
+    heights, names = [], []
+    for wave in sea:
+        height = net(wave)  #> cost step_ms=7 device_ms=7 calls=1; op aten::mm device_ms=7
+        heights.append(height.numpy())  #> cost step_ms=0.1 calls=1
+        lowest = height.min()  #> cost calls=1
+        counts = tally({given}, edges)  #> cost calls={often}
+        {again}
+    return heights
+"""
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        ({}, "for height in heights:"),
+        ({"given": "height"}, None),
+        ({"given": "heights[-20:]"}, None),
+        ({"often": 0.1}, None),  # other steps than these give it the list
+        ({"ends": "if counts.sum() > 50: break"}, None),
+        ({"ops": "; op aten::mm device_ms=0.1"}, None),
+        ({"again": "heights.clear()  #> cost calls=1"}, None),
+    ],
+)
+def test_a_loop_over_all_in_a_function_that_is_given_the_list(
+    facts: dict[str, object], line: str | None
+) -> None:
+    known = {"given": "heights", "often": 1, "ends": "", "ops": "", "again": ""} | facts
+    example = read_example(LOOP.format(**known))
+    diagnosis = diagnose(example.profile, texts(example))
+    found = [one for one in diagnosis.findings if one.rule == "memory-growth"]
+    assert [lines_of(example.text)[one.line - 1].strip() for one in found] == [line] * (line is not None)
+    assert all("takes 1.00 ms" in one.message for one in found)
+
+
+@pytest.mark.parametrize(("others", "spent"), [("", "1.50 ms (15 %)"), ("counts = tally", "1.00 ms (10 %)")])
+def test_functions_that_only_the_loop_calls_are_its_work(others: str, spent: str) -> None:
+    code = LOOP.format(given="heights", often=1, ends="", ops="", again="")
+    example = read_example(f"{code}def inner(one):\n    return one - 3  #> cost step_ms=0.5 calls=40\n")
+    calling = ("counts += ", others or "counts += ")
+    texts_of = lines_of(example.text)
+    lines = tuple(
+        replace(line, called=((FILE, "inner"),))
+        if any(one in texts_of[line.line - 1] for one in calling)
+        else replace(line, function="inner")
+        if "one - 3" in texts_of[line.line - 1]
+        else line
+        for line in example.profile.lines
+    )
+    diagnosis = diagnose(replace(example.profile, lines=lines), texts(example))
+    (found,) = [one for one in diagnosis.findings if one.rule == "memory-growth"]
+    assert f"takes {spent}" in found.message

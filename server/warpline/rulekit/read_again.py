@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import libcst as cst
 
 from warpline.model.change import Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Evidence
+from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import graph_around
 from warpline.rulekit.growing import LEAST_LENGTHS, longer_each_step
 from warpline.rulekit.kept_for_good import joined_for_good, kept_for_good
+from warpline.rulekit.kept_statements import EACH_STEP
 from warpline.rulekit.memory import never_reused
 from warpline.rulekit.message import count
+from warpline.rulekit.origins import passing
 from warpline.rulekit.saving import leaving
 from warpline.syntax.source import Source, alone, called_name, receiver
 
@@ -102,7 +106,8 @@ def _read_again(context: Context) -> Iterator[_Reading]:
         own = [cost for cost in (*longer, *summed) if _is_read(context, cost, keeper)]
         function = source.enclosing(value, cst.FunctionDef)
         names = {(source.path, scope, keeper) for scope in (function, None)}
-        plain = [cost for cost, lists in host.items() if lists & names]
+        plain = {cost: _in_loop(context, cost) for cost, lists in host.items() if lists & names}
+        plain = {cost: lines for cost, lines in plain.items() if not any(line.ops for line in lines)}
         reading = [cost for cost in (*own, *plain) if cost.place not in told]
         if not reading or (epochs and any(cost.nodes or cost.backward_ms for cost in reading)):
             continue
@@ -110,11 +115,12 @@ def _read_again(context: Context) -> Iterator[_Reading]:
         # The sizes of what is joined are not recorded.
         joining = [cost for cost in context.profile.lines if _joins(context, cost, keeper)]
         # A list that Python goes through is often wanted at the end, and right where it is added to.
-        hottest = max(reading, key=lambda cost: cost.step_ms)
+        whole = {cost: plain.get(cost, [cost]) for cost in reading}
+        hottest = max(reading, key=lambda cost: sum(one.step_ms for one in whole[cost]))
         yield _Reading(
             hottest.place if hottest in plain else source.place(value),
             keeper,
-            list(dict.fromkeys((*reading, *joining))),
+            list(dict.fromkeys((*chain(*whole.values()), *joining))),
             max((longer[cost] for cost in reading if cost in longer), default=0),
             max((summed[cost] for cost in reading if cost in summed), default=0),
             epochs,
@@ -138,8 +144,14 @@ def _summed_again(context: Context) -> dict[LineCost, int]:
 
 def _on_the_host(context: Context) -> dict[LineCost, set[_List]]:
     """Lines without operators that run in each step and only compute something of all that lists hold, as
-    ``[score(one) for one in kept]`` and ``np.mean(kept)`` do, with these lists."""
+    ``[score(one) for one in kept]`` and ``np.mean(kept)`` do, and loops over these, with these lists."""
     found: dict[LineCost, set[_List]] = {}
+    for cost in context.profile.lines:
+        source = context.source(cost.file)
+        loop = source.statement_at(cost.line) if cost.calls >= EACH_STEP else None
+        ends = source.nodes(cst.Break, cst.Return, within=loop)
+        if isinstance(loop, cst.For) and source.line(loop) == cost.line and not ends:
+            found[cost] = set(_lists(context, source, _gone_through(loop)))
     for cost, source, statement in context.each_step:
         small = alone(statement)
         if cost.ops or not isinstance(small, (cst.Assign, cst.AugAssign, cst.Return)):
@@ -149,8 +161,39 @@ def _on_the_host(context: Context) -> dict[LineCost, set[_List]]:
         around = [call for call in calls if source.enclosing(call, *_COMPREHENSIONS) is None]
         read += [arg.value for call in around if _reads_all(source, call) for arg in call.args]
         if all(_reads_all(source, call) or called_name(call) in _QUICK for call in around):
-            found[cost] = {_list(source, one) for one in read if isinstance(one, (cst.Name, cst.Attribute))}
+            found[cost] = set(_lists(context, source, read))
     return found
+
+
+def _in_loop(context: Context, cost: LineCost) -> list[LineCost]:
+    """A line; of a loop, all its lines, and those of functions that only these call."""
+    source, lines = context.source(cost.file), context.profile.lines
+    loop = source.statement_at(cost.line)
+    found = [cost]
+    if isinstance(loop, cst.For):
+        (first, _), (last, _) = source.span(loop)
+        found = [one for one in lines if one.file == cost.file and first <= one.line <= last]
+    seen = {function_of(one) for one in found}
+    for function in (each for one in found for each in one.called):
+        if function not in seen and set(callers(context, function)) <= set(found):
+            seen.add(function)
+            found += [one for one in lines if function_of(one) == function]
+    return found
+
+
+def _lists(context: Context, source: Source, read: Iterable[cst.BaseExpression]) -> Iterator[_List]:
+    """The lists of such names; of parameters, also those that calls in each step pass."""
+    for node in read:
+        if not isinstance(node, (cst.Name, cst.Attribute)):
+            continue
+        yield _list(source, node)
+        function = source.enclosing(node, cst.FunctionDef)
+        if function is None or not isinstance(node, cst.Name):
+            continue
+        for other, call, arg in passing(context, source, function, node.value):
+            cost, given = context.cost(other.path, other.line(call)), arg.value
+            if cost is not None and cost.calls >= EACH_STEP and isinstance(given, (cst.Name, cst.Attribute)):
+                yield _list(other, given)
 
 
 def _list(source: Source, node: cst.Name | cst.Attribute) -> _List:
@@ -160,7 +203,7 @@ def _list(source: Source, node: cst.Name | cst.Attribute) -> _List:
     return source.path, source.enclosing(node, cst.FunctionDef), node.value
 
 
-def _gone_through(loop: cst.CompFor) -> list[cst.BaseExpression]:
+def _gone_through(loop: cst.CompFor | cst.For) -> list[cst.BaseExpression]:
     over = loop.iter
     named = isinstance(over, cst.Call) and called_name(over) in ("zip", "enumerate")
     return [arg.value for arg in over.args] if isinstance(over, cst.Call) and named else [over]

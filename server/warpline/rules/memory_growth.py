@@ -8,7 +8,7 @@ nothing reads more of it than the newest entries, parts of tensors, which keep a
 a largest size. Also, on any device, finds a list or a tensor that gets longer in each step and is never
 emptied, if each step computes something of all of it. In training, the list may be emptied now and then, as
 that of an epoch's scores is, if what is computed of it has no gradient. Where Python or NumPy goes through
-the list, the finding is at that line.
+the list, the finding is at that line, also in a function that each step gives the list.
 
 ## Why is this slow
 
