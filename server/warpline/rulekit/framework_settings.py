@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from warpline.model.costs import bound
-from warpline.model.report import Fix
+from warpline.model.report import Edit, Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
@@ -67,7 +67,8 @@ def edited_at(context: Context, site: Site, one: Construction, fix: Fix | str | 
         return site.place
     source, call = found
     first, last = source.span(call)[0][0], source.span(call)[1][0]
-    beside = edit is not None and edit.start == edit.end  # a statement of its own, above or below
+    # A statement of its own, above or below, or an argument; not letters that are put into a value.
+    beside = edit is not None and edit.start == edit.end and not _in_value(source, call, edit)
     if edit is None or (beside and edit.file == site.file and first - 1 <= edit.start[0] <= last + 1):
         return site.place
     own = own_class(context, facts_of(Framework, site).type)
@@ -76,6 +77,13 @@ def edited_at(context: Context, site: Site, one: Construction, fix: Fix | str | 
         if begins[0] <= edit.start[0] <= ends[0] + 1:
             return edit.file, own[0].line(own[1].name)
     return edit.file, edit.start[0]
+
+
+def _in_value(source: Source, call: cst.Call, edit: Edit) -> bool:
+    """Whether ``edit`` begins within a word, number or string that ``call`` is given."""
+    words = (cst.SimpleString, cst.Integer, cst.Float, cst.Name)
+    spans = (source.span(one.value) for one in call.args if isinstance(one.value, words))
+    return edit.file == source.path and any(start < edit.start < end for start, end in spans)
 
 
 def _fits_device(context: Context, needs: str) -> None:

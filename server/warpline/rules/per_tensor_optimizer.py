@@ -157,6 +157,31 @@ One optimizer of all parameters: `torch.optim.AdamW(net.parameters(), lr=1e-3, f
 
 ## Example
 
+A library that steps the optimizer, on a CPU:
+
+```python
+#> device kind=cpu
+import torch
+from trainers import Fit
+
+fit = Fit(net, torch.optim.AdamW(net.parameters(), lr=1e-3))  #> found
+#^ site optimizer type=AdamW fused=None foreach=None parameters=60
+fit.run(loader)  #> cost step_ms=100 cpu_ms=100 device_ms=97; use optimizer
+#^ inside file=/lib/trainers/fit.py line=12 step_ms=30 part=optimizer/AdamW.step
+```
+
+## Use instead
+
+```python
+import torch
+from trainers import Fit
+
+fit = Fit(net, torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True))
+fit.run(loader)
+```
+
+## Example
+
 An optimizer for each parameter, stepped in the backward pass:
 
 ```python
@@ -320,7 +345,7 @@ from typing import Any
 
 import libcst as cst
 
-from warpline.model.change import FuseOptimizer, Replace, Scale
+from warpline.model.change import Fuse, FuseOptimizer, Replace, Scale
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Evidence, Fix
@@ -396,6 +421,9 @@ class PerTensorOptimizer(Rule):
                 continue
             if optimizer.fused or tensors < 2:
                 continue
+            if not costs and not context.on_gpu and not optimizer.foreach:
+                yield from _in_a_library(context, site, kind)
+                continue
             calls = sum(calls_a_tensor(context, cost) for cost in costs)
             lists = sum(launches_for_lists(cost) for cost in costs) if context.on_gpu else 0.0
             spent = sum(cost.step_ms for cost in costs)
@@ -432,6 +460,35 @@ class PerTensorOptimizer(Rule):
             )
 
 
+def _in_a_library(context: Context, site: Site, kind: str) -> Iterator[Draft]:
+    """A finding on the steps that a library takes at lines of the script that do more. On a CPU, torch takes
+    one tensor after the other unless it is told otherwise."""
+    costs = [cost for cost in context.costs(site.uses) if _stepping_ms(cost, kind)]
+    spent = sum(_stepping_ms(cost, kind) for cost in costs)
+    saving = (1 - _LEFT[kind]) * spent
+    if not context.matters(spent) or context.share(saving) < _CPU_PERCENT:
+        return
+    places = tuple(cost.place for cost in costs)
+    shares = tuple(min(1.0, _stepping_ms(cost, kind) / cost.step_ms) for cost in costs)
+    yield _draft(
+        context,
+        costs,
+        _written_at(context, site, kind),
+        "The optimizer updates {tensors} tensors one by one. It takes {spent} ({share}).",
+        facts_of(Optimizer, site).parameters or 0,
+        {},
+        spent=spent,
+        saving_ms=saving,
+        change=Replace("optimizer", places, Fuse(places, keep=_LEFT[kind], shares=shares), (kind,), shares),
+        fixes=[partial(_fix, context, site, kind)],
+    )
+
+
+def _stepping_ms(cost: LineCost, kind: str) -> float:
+    """How long a library steps optimizers of ``kind`` at a line."""
+    return sum(part.step_ms for part in cost.inside if part.part == f"optimizer/{kind}.step")
+
+
 def _draft(
     context: Context,
     costs: list[LineCost],
@@ -439,10 +496,13 @@ def _draft(
     message: str,
     tensors: int,
     evidence: dict[str, Evidence],
+    *,
+    spent: float | None = None,
     **more: Any,
 ) -> Draft:
-    """A finding at ``place`` on all that the lines ``costs`` of an optimizer with ``tensors`` take."""
-    spent = sum(cost.step_ms for cost in costs)
+    """A finding at ``place`` on an optimizer with ``tensors``, which takes ``spent`` at the lines ``costs``:
+    by default all that they take."""
+    spent = sum(cost.step_ms for cost in costs) if spent is None else spent
     return context.draft(
         place,
         message,
