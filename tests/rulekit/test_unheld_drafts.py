@@ -9,7 +9,7 @@ import pytest
 from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
 from warpline.rulekit.graph.unheld import Unheld
-from warpline.rulekit.unheld_drafts import unheld_at
+from warpline.rulekit.unheld_drafts import for_nobody, unheld_at
 from warpline.rules.wasted_gradient import WastedGradient
 from warpline.text.edits import apply
 from warpline.wire.dataflow import Dataflow
@@ -90,6 +90,27 @@ def test_a_forward_pass_that_only_calls_others_is_what_these_are(notes: list[boo
     found = unheld_at(context, Unheld({(FILE, 3): 1.0}, {SONG: [True], NOTE: notes}), inner)
     assert found is not None
     assert found.line == line
+
+
+@pytest.mark.parametrize("backward_ms", [0.0, 4.0])
+def test_the_backward_pass_comes_to_the_teacher_or_does_not(
+    backward_ms: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its results may be detached; which half of the operators is its own tells nothing of that."""
+    example = read_example(SCRIPT)
+    function = {3: "Net.forward", 6: "loss", 10: "guiding"}
+    lines = tuple(
+        replace(cost, function=function[cost.line], backward_ms=8.0 if cost.line == 3 else 0.0)
+        if cost.line != 10
+        else replace(cost, function="guiding", called=(FORWARD,), total_backward_ms=backward_ms)
+        for cost in example.profile.lines
+    )
+    facts = replace(example.profile.facts, dataflow=Dataflow(unheld=(1,), shapes=((4, 4),), shape=(0, 0)))
+    unheld = Unheld({(FILE, 3): 0.5}, {FORWARD: [True, False]}, frozenset({(FILE, 10)}))
+    monkeypatch.setattr("warpline.rulekit.unheld_drafts.of_unheld", lambda graph: unheld)
+    monkeypatch.setattr("warpline.rulekit.unheld_drafts.unheld_at", lambda *given: None)
+    found = list(for_nobody(Context(replace(example.profile, facts=facts, lines=lines), texts(example))))
+    assert [one.line for one in found] == [10] * (backward_ms > 0)
 
 
 ADAPTED = """\

@@ -63,6 +63,8 @@ def for_nobody(context: Context) -> Iterator[Draft]:
     # Where the text does not tell the calls of one class apart, the stacks do.
     calls = [one for one in context.costs(unheld.calls) if place is None or place in below(context, one)]
     outer = max(calls, key=lambda cost: cost.total_backward_ms, default=None)
+    if place is None and outer is not None and not outer.total_backward_ms:
+        return  # its results are detached: the backward pass does not come here
     if place is None or (outer and place.total_backward_ms < MOSTLY * outer.total_backward_ms):
         place = outer
     modules = _whole(context, graph)
