@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from tests.annotated import read_example, texts
+from tests.annotated import read_example, read_project, texts
 from warpline.rulekit import Context, Draft
 from warpline.rules import rule_named
 from warpline.text.edits import apply
+from warpline.wire.births import Executed
 
 SCRIPT = """\
 import torch
@@ -143,3 +145,31 @@ def test_arrays_that_a_caller_or_a_loop_gives(given: str, made: str, passed: str
 def test_arrays_that_are_not_known_to_be_float64(given: str, made: str, passed: str) -> None:
     _, draft = drafted(PASSED.format(given=given, made=made, passed=passed))
     assert not draft.fixes and "not found" in draft.message
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_file_of_which_no_step_runs_anything(ran: bool) -> None:
+    step = """\
+import torch
+from pairs import table
+
+x = table(512)
+for step in range(100):
+    y = x @ x
+    #^ cost device_ms=9; op aten::mm device_ms=9 dtypes=double,double shapes=[[512,512],[512,512]]
+"""
+    made = """\
+import numpy as np
+import torch
+
+def table(rows):
+    return torch.from_numpy(np.tri(rows) / rows)
+"""
+    project = read_project({"/p/train.py": step, "/p/pairs.py": made})
+    lines = {"/p/train.py": (1, 2, 4, 5, 6), "/p/pairs.py": (1, 2, 4, *((5,) if ran else ()))}
+    facts = replace(project.profile.facts, executed=Executed(lines, complete=True))
+    rule = rule_named("float64-on-device")
+    assert rule is not None
+    (draft,) = rule.find(Context(replace(project.profile, facts=facts), project.texts.get))
+    assert draft.file == ("/p/pairs.py" if ran else "/p/train.py")
+    assert bool(draft.fixes) == ran

@@ -414,10 +414,15 @@ def _origins(
     context: Context, hot: list[str]
 ) -> tuple[Source | None, list[cst.BaseExpression], DoubleSetting | None]:
     """What makes float64 numbers, in the file of the hottest line first, and the setting that says so."""
-    for file in dict.fromkeys([*hot, context.profile.manifest.script]):
+    own = (source.path for source in context.sources())
+    for file in dict.fromkeys([*hot, context.profile.manifest.script, *own]):
         source = context.source(file)
         setting, others = double_setting(context, source)
-        nodes = [node for node in doubles(source) if node not in others]
+        nodes = [
+            node
+            for node in doubles(source)
+            if node not in others and context.reached.node(source, node) is not False
+        ]
         if nodes or setting is not None:
             return source, nodes, setting
     return None, [], None
