@@ -221,3 +221,26 @@ def test_an_order_alone_saves_nothing_where_rows_have_a_fixed_length(
     (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
     assert ("its own longest row" in draft.message) is own
     assert ("rows of similar length" in draft.message) is order
+
+
+TOLD = """\
+#> steps step_ms=60
+class Rows:
+    def __next__(self):
+        def even(rows, room):
+            return torch.tensor([row + [0] * (room - len(row)) for row in rows])
+            #^ cost step_ms=0.2 cpu_ms=0.2
+
+        rows = self.some()
+        return even(rows, {room})
+
+for ids in Rows():
+    loss = model(ids)  #> cost device_ms=50; padding rows=32 columns=256 padded=6000 shared=180
+"""
+
+
+@pytest.mark.parametrize(("room", "line"), [("self.room", 7), ("max(map(len, rows))", 10)])
+def test_a_length_that_the_caller_tells_and_only_the_run_shows(room: str, line: int) -> None:
+    example = read_example(TOLD.format(room=room))
+    (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
+    assert draft.line == line

@@ -224,7 +224,9 @@ def _filling(context: Context, places: Collection[_Place], columns: int) -> set[
         sizes = [
             size
             for size in _sizes(source, function)
-            if is_fixed(context, source, source.enclosing(size, cst.FunctionDef) or function, size, columns)
+            if _is_fixed_there(
+                context, source, source.enclosing(size, cst.FunctionDef) or function, size, columns
+            )
         ]
         # Tokens and targets are filled side by side in one function: the first line stands for all.
         if sizes:
@@ -234,6 +236,21 @@ def _filling(context: Context, places: Collection[_Place], columns: int) -> set[
             other, _, given = calls[0] if calls else (source, None, first)
             found.add(other.place(given))
     return found
+
+
+def _is_fixed_there(
+    context: Context, source: Source, function: cst.FunctionDef, size: cst.BaseExpression, columns: int
+) -> bool:
+    """Whether ``size``, or what the only caller tells a function that has it from there, does not depend on
+    the rows."""
+    if is_fixed(context, source, function, size, columns):
+        return True
+    told = telling(context, source, function, source.code(size))
+    callers = [one.enclosing(call, cst.FunctionDef) for one, call, _ in told]
+    return bool(told) and all(
+        caller is not None and is_fixed(context, one, caller, arg.value, columns)
+        for caller, (one, _, arg) in zip(callers, told, strict=True)
+    )
 
 
 def telling(

@@ -162,7 +162,21 @@ def test_needless(act: Callable[[], Any], why: str) -> None:
     assert {copies.why for copies in needless(recorded(act))} == {why}
 
 
-@pytest.mark.parametrize("act", [images_turned_for_a_convolution, images_turned_in_inference_mode])
+def halves_turned_for_a_convolution() -> Any:
+    y = F.layer_norm(X.movedim(1, -1), (6,)).permute(0, 3, 1, 2).contiguous()
+    gate, images = y.chunk(2, 1)
+    y = gate[:, :1] * F.conv2d(images, torch.randn(3, 3, 1, 1))
+    return F.layer_norm(y.permute(0, 2, 3, 1).contiguous(), (3,))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        images_turned_for_a_convolution,
+        images_turned_in_inference_mode,
+        halves_turned_for_a_convolution,
+    ],
+)
 def test_images_that_a_convolution_would_take_as_they_were(act: Callable[[], Any]) -> None:
     assert [copies.why for copies in needless(recorded(act))] == [ANY_LAYOUT, FREED]
 
@@ -206,6 +220,17 @@ def nothing_to_copy() -> Any:
 
 def every_second_column() -> Any:
     return CONV((X * 2)[:, :, :, ::2].contiguous())
+
+
+def parts_that_are_written() -> Any:
+    y = torch.relu(X).permute(0, 2, 3, 1).contiguous()
+    y[..., :2].mul_(3)
+    return y.sum()
+
+
+def parts_that_are_viewed() -> Any:
+    q, k = torch.relu(X).permute(0, 2, 3, 1).contiguous().split(2, 1)[:2]
+    return q.view(2, -1).cumsum(0) * k.exp().sum()
 
 
 def windows() -> Any:
@@ -254,6 +279,8 @@ def other_tensors() -> Any:
         made_channels_last,
         nothing_to_copy,
         every_second_column,
+        parts_that_are_written,
+        parts_that_are_viewed,
         windows,
         norm_in_float32,
         rounded,

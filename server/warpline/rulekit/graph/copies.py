@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from warpline.rulekit.graph.axes import Order, axes_of, regrouped
 from warpline.rulekit.graph.evaluate import REDUCTIONS, dims_of
-from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
+from warpline.rulekit.graph.graph import MOVED, PIECES, Graph, Node, Ref
 from warpline.rulekit.graph.pointwise import POINTWISE
 from warpline.rulekit.graph.storages import VIEWS
 from warpline.wire.dataflow import DIRECT
@@ -29,6 +29,8 @@ _PRODUCTS = _LINEAR | {"bmm", "baddbmm", "matmul"}
 #: These copy what they are given, whatever its layout.
 _JOINING = frozenset({"cat", "stack"})
 _RESHAPING = frozenset({"view", "_unsafe_view", "reshape"})
+#: These give parts of a tensor that have all of its dimensions, in its layout.
+_CUTS = PIECES - {"unbind"} | {"slice", "narrow"}
 #: Types that hold every number of another one, so that a cast there and back changes nothing.
 _WIDER = {
     "bfloat16": {"float32", "float64"},
@@ -159,12 +161,16 @@ def _is_reduced(graph: Graph, view: Node) -> bool:
 
 
 def _cast_readers(graph: Graph, value: int) -> Iterator[Node]:
-    """What reads a value or a cast of it (autocast's too), which keeps the layout."""
+    """What reads a value, a cast of it (autocast's too) or a part that nothing writes into: these keep the
+    layout."""
     for reader in graph.consumers.get(value, ()):
         if value in reader.outputs and reader.name in VIEWS | _CASTS:
             continue  # a view, or a cast to the type that it has, which is the tensor itself
         if reader.name in _CASTS and reader.outputs and "memory_format" not in reader.named:
             yield from _cast_readers(graph, reader.outputs[0])
+        elif reader.name in _CUTS and not _is_written(graph, reader):
+            for part in reader.outputs:
+                yield from _cast_readers(graph, part)
         else:
             yield reader
 
@@ -201,7 +207,7 @@ def _through(graph: Graph, node: Node, value: int) -> int | None:
     if not node.arguments or not isinstance(node.arguments[0], Ref):
         return None
     first = node.arguments[0].value
-    if node.name in MOVED:
+    if node.name in MOVED | _CUTS:
         return first
     if node.name in _SAME_LAYOUT:
         same = [one for one in node.inputs if len(graph.shape(one)) == len(graph.shape(value))]
@@ -265,5 +271,6 @@ def _stays(graph: Graph, nodes: list[Node]) -> bool:
 
 
 def _is_written(graph: Graph, node: Node) -> bool:
-    """Whether something writes into the copy: then each needs its own."""
-    return any(graph.is_in_place(reader) for reader, _ in graph.readers(node.outputs[0], VIEWS))
+    """Whether something writes into the copy, or a view: then each needs its own."""
+    readers = (reader for value in node.outputs for reader, _ in graph.readers(value, VIEWS))
+    return any(graph.is_in_place(reader) for reader in readers)
