@@ -78,6 +78,7 @@ FIRST = (
     ("First contact on CPUs, round 27", "round27cpu", "cpu"),
     ("First contact on GPUs, round 28", "round28", "cuda"),
     ("First contact on CPUs, round 28", "round28cpu", "cpu"),
+    ("First contact on CPUs, round 29", "round29cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
