@@ -218,9 +218,15 @@ export class Window {
 
   /** Run a command of the palette by its exact title. */
   async command(title) {
-    const rows = await this.quickInput("F1", `>${title}`);
-    await rows.filter({ has: this.page.locator(".label-name", { hasText: title }) }).first().click();
-    await this.page.locator(".quick-input-widget:visible input.input").waitFor({ state: "hidden" });
+    await this.until(`${title} is run`, async () => {
+      const rows = await this.quickInput("F1", `>${title}`);
+      const row = rows.filter({ has: this.page.locator(".label-name", { hasText: title }) }).first();
+      // The list is made when the box opens: a command that is there only with results may have come since.
+      const ran = await row.click({ timeout: 10_000 }).then(() => true, () => false);
+      if (!ran) await this.page.keyboard.press("Escape");
+      await this.page.locator(".quick-input-widget:visible input.input").waitFor({ state: "hidden" });
+      return ran;
+    });
   }
 
   /** Put the cursor at the end of a line (1-based) and bring it into view. */
