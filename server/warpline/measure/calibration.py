@@ -34,9 +34,10 @@ LEAST_SCALE, MOST_SCALE = costs.value("interval-least-scale"), 2.0
 SHRINK = costs.value("interval-shrink")
 #: By the device, and whether the replacement was tried on it.
 REACH = {
-    (device, tried): costs.value(f"interval-reach-{device}" + ("-tried" if tried else ""))
-    for device in ("cpu", "cuda")
-    for tried in (False, True)
+    ("cpu", False): costs.value("interval-reach-cpu"),
+    ("cpu", True): costs.value("interval-reach-cpu-tried"),
+    ("cuda", False): costs.value("interval-reach-cuda"),
+    ("cuda", True): costs.value("interval-reach-cuda-tried"),
 }
 #: A smaller error says nothing: timing does not tell it from none.
 LEAST_ERROR = 0.02
