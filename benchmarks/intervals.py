@@ -205,8 +205,7 @@ def added(files: list[Path], note: str) -> None:
                 row = [bet["basis"], *numbers, name, bet["rule"], device, bet["made"][:10]]
                 if row not in rows:
                     rows.append(row)
-    KNOWN.write_text("[\n " + ",\n ".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
-    known.cache_clear()
+    _write(rows)
 
 
 def added_tables(rounds: list[str]) -> None:
@@ -215,8 +214,12 @@ def added_tables(rounds: list[str]) -> None:
     for one in first_contact():
         if round_of(one) in rounds:
             row = [one.basis, one.predicted, one.measured, one.script, one.rule, one.device]
-            if row not in [known[: len(row)] for known in rows]:
+            if row not in [other[: len(row)] for other in rows]:
                 rows.append([*row, date.today().isoformat()])
+    _write(rows)
+
+
+def _write(rows: list[list[object]]) -> None:
     KNOWN.write_text("[\n " + ",\n ".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
     known.cache_clear()
 

@@ -183,7 +183,8 @@ def width(
     if len(own) >= ENOUGH:
         return quantile(own)
     usual = typical(of, known() if before is None else before)
-    return far[of.reached] * max(usual, _drawn(own, usual))
+    drawn = math.exp(_drawn(sum(map(math.log, own)), len(own), math.log(usual)))
+    return far[of.reached] * max(usual, drawn)
 
 
 def typical(of: Class, readings: Sequence[Reading]) -> float:
@@ -192,7 +193,7 @@ def typical(of: Class, readings: Sequence[Reading]) -> float:
 
 
 class _Errors:
-    """The sum of the logarithms of the errors of ``readings``, and their number, in each class of theirs."""
+    """The number of ``readings`` in each of their classes, and the sum of the logarithms of their errors."""
 
     def __init__(self, readings: Sequence[Reading]) -> None:
         self.logs = defaultdict[Hashable, float](float)
@@ -209,7 +210,7 @@ class _Errors:
         every, *classes = self._classes(of)
         found = self.logs[every] / max(1, self.counts[every])
         for larger in classes:
-            found = (self.logs[larger] + SHRINK * found) / (self.counts[larger] + SHRINK)
+            found = _drawn(self.logs[larger], self.counts[larger], found)
         return math.exp(found)
 
     @staticmethod
@@ -218,10 +219,9 @@ class _Errors:
         return (), of.reached, (of.reached, family(of.rule)), of
 
 
-def _drawn(errors: Sequence[float], usual: float) -> float:
-    """The geometric mean of ``errors`` and of ``usual``, which counts as ``SHRINK`` of them."""
-    logs = sum(map(math.log, errors))
-    return math.exp((logs + SHRINK * math.log(usual)) / (len(errors) + SHRINK))
+def _drawn(logs: float, count: int, usual: float) -> float:
+    """The mean of ``count`` logarithms that add up to ``logs``, and of ``usual`` as ``SHRINK`` more."""
+    return (logs + SHRINK * usual) / (count + SHRINK)
 
 
 def reach(readings: Sequence[Reading]) -> dict[tuple[str, bool], float]:

@@ -82,7 +82,7 @@ def double_setting(context: Context, source: Source) -> tuple[DoubleSetting | No
 
 
 def _types(context: Context, source: Source) -> Iterator[tuple[cst.Call, Source, cst.BaseExpression]]:
-    """Calls that are given a type by another name than its own, also in what they unpack (``**options``)."""
+    """Calls that get a type from a variable, also in a mapping that they unpack (``**options``)."""
     for call in source.nodes(cst.Call):
         given = source.argument(call, "dtype", _CASTS.get(source.name(call.func)))
         if given is None and (

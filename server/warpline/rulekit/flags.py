@@ -246,7 +246,7 @@ def _does_only(source: Source, function: cst.FunctionDef, node: cst.CSTNode) -> 
 
 
 def _does_nothing(statement: cst.CSTNode) -> bool:
-    """A text, a definition, or a check that may raise."""
+    """Whether it is a docstring, a definition, or a check that may raise."""
     if isinstance(statement, cst.If):
         return statement.orelse is None and all(map(_does_nothing, statement.body.body))
     own = alone(statement)

@@ -109,7 +109,7 @@ def _keep_up(context: Context, site: Site, waited_ms: float) -> bool:
 
 
 def _work_ms(context: Context, site: Site, workers: Workers) -> float:
-    """What the batches of a step take one worker, its waits for a processor left out."""
+    """Milliseconds that one worker needs for the batches of a step, without its waits for a processor."""
     batches = max(1.0, sum(cost.calls for cost in context.costs(site.uses)))
     return batches * (workers.batch_ms - workers.queued_ms)
 

@@ -422,7 +422,7 @@ def _own_values(
 
 
 def _set_here(context: Context, source: Source, node: cst.Attribute, depth: int, ends: Ends) -> Origin | None:
-    """The value by which the same function replaces the default of ``args.name``, if it does so once."""
+    """The value that the same function assigns to ``args.name`` over its default, if it does so once."""
     values = source.values(source.code(node), source.scope(node))
     found = origin(context, source, values[0], depth - 1, ends) if len(values) == 1 else None
     return found if found is not None and found.kind != "unknown" else None

@@ -1,4 +1,4 @@
-"""Statements that replace a tensor's data by a result of them: ``p.data = 0.9 * p.data + 0.1 * q.data``."""
+"""Statements that compute a tensor's new data from its old: ``p.data = 0.9 * p.data + 0.1 * q.data``."""
 
 from __future__ import annotations
 

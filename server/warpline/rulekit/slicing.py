@@ -16,7 +16,8 @@ from warpline.rulekit.origins import Origin, is_literal, origin, overridden, par
 from warpline.rulekit.slice_ends import Loop, ends_after, first_slices, is_first, meant, multiples
 from warpline.syntax.source import SAME_TURNS, Source, called_name, is_method
 
-#: What runs once a step may differ from that by so much: steps at the window's ends are partial.
+#: What runs once a step may differ from that by so much, since steps at the ends of the window are partial.
+#: Chosen: halfway to never, and to twice.
 ONCE = 0.5
 
 #: Python writes a loop's header in its own way.

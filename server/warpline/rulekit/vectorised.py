@@ -261,7 +261,7 @@ class _End:
     dim: int = 0
 
     def text(self, values: str) -> str:
-        """The statement that adds up (or collects) the tensor of all values at once."""
+        """The statement that adds up, collects or stores all values at once."""
         if self.filled:
             return f"{self.filled}[:] = {values}" + (f".movedim(0, {self.dim})" if self.dim else "")
         return f"{self.pieces} = {values}" if self.pieces else f"{self.head} {values}.sum(0)"

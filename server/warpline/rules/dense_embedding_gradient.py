@@ -514,7 +514,7 @@ def _check_others(context: Context, made: Site) -> None:
 
 
 def _is_matrix(shape: Sequence[int]) -> bool:
-    """Whether it is that of matrices, behind how many there are."""
+    """Whether an entry of ``Optimizer.shapes``, ``(count, *shape)``, is about matrices."""
     return len(shape) == 3
 
 

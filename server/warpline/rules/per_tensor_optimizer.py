@@ -485,7 +485,7 @@ def _in_a_library(context: Context, site: Site, kind: str) -> Iterator[Draft]:
 
 
 def _stepping_ms(cost: LineCost, kind: str) -> float:
-    """How long a library steps optimizers of ``kind`` at a line."""
+    """Milliseconds a step that a library spends in ``step()`` of ``kind``, below a line of the script."""
     return sum(part.step_ms for part in cost.inside if part.part == f"optimizer/{kind}.step")
 
 

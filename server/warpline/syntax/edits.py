@@ -277,7 +277,7 @@ class Edits:
         return written
 
     def _says(self, name: str) -> bool:
-        """Whether the file uses a name for a value of its own: in `from torch import nn`, torch is none."""
+        """Whether the file binds a name itself. `from torch import nn` does not bind `torch`."""
         uses = self.source.uses(name, self.source.module)
         return any(self.source.enclosing(one, cst.Import, cst.ImportFrom) is None for one in uses)
 

@@ -63,7 +63,7 @@ def losses(graph: Graph) -> list[Match]:
 
 
 def _of_rows(graph: Graph, match: Match) -> Match:
-    """The loss at the last operator that gives more than one number: sums after that have little to do."""
+    """The loss, placed at its last operator with more than one result: the sums after it take little time."""
     rows = [node for node in match.nodes if graph.size(node.outputs[0]) > 1]
     whole = not rows or match.result is not match.nodes[-1]
     return match if whole else replace(match, result=max(rows, key=lambda node: node.index))
@@ -295,7 +295,7 @@ def _of_exponentials(graph: Graph, value: int, beside: Node) -> list[Node]:
 
 
 def _near(graph: Graph, value: int) -> set[int]:
-    """The values that ``value`` is made of by a few operators."""
+    """``value``, and the values from which a few operators compute it."""
     found = [value]
     for one in found:
         node = graph.producer.get(one)

@@ -301,7 +301,7 @@ class _Walker:
             self.forget(node)
 
     def is_of_classes(self, term: Term) -> bool:
-        """Whether it is made of one-hot rows, sizes, numbers and settings: nothing with a gradient."""
+        """Whether only one-hot rows, sizes, numbers and settings are in it, so it has no gradient."""
         if term.op in ("add", "sub", "mul", "div"):
             return all(map(self.is_of_classes, term.args))
         if term.op == "attr" and term.args[0].op == "name":
