@@ -96,6 +96,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.process
 def test_the_steps_of_slow_workers_are_timed(tmp_path: Path) -> None:
     """Four workers take 160 ms for a batch, so a step takes 40 ms, but the first eight after a long one
     take 10."""
