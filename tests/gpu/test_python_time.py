@@ -1,7 +1,7 @@
 """Plain Python beside a device, in one process and in two: against the script's own clock.
 
-Lines are sampled on a CPU only and not in ranks (``windows/sampling.py``): here their times come from the
-recorded lines, scaled to the step that was timed without any recording.
+Lines are sampled on a CPU only (``windows/sampling.py``): here their times come from the recorded lines,
+scaled to the step that was timed without any recording.
 """
 
 from __future__ import annotations

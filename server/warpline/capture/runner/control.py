@@ -62,11 +62,9 @@ def read(path: str) -> wire.Control:
 
 
 def same_for_all_ranks(windows: Windows) -> Windows:
-    """Ranks wait for each other: their windows must begin and end at the same steps. The look for quick loops
-    takes more of them on a rank that has such loops."""
+    """Ranks wait for each other: their windows must begin and end at the same steps."""
     return replace(
         windows,
-        look=False,
         warmup=10 if windows.warmup is None else windows.warmup,
         timed=20 if windows.timed is None else windows.timed,
         sampled=20 if windows.sampled is None else windows.sampled,

@@ -21,6 +21,9 @@ from .stages import Stage, progress_text
 TRIES = 8
 #: Seconds that ranks wait until each has saved its trace. Some hundred MB take seconds to a minute.
 SAVING_S = 120.0
+#: What a search for quick loops came to: they cost too little to matter; a recording with the times at which
+#: operators began is needed; it is done.
+NOTHING, NEEDS_EVENTS, FOUND = 0, 1, 2
 
 
 class Capture(Stage):
@@ -102,7 +105,7 @@ class Capture(Stage):
         over = self._before() + done >= self.wanted
         if done == wanted and (self.before or not over):
             self._tell()
-        if done == wanted and not (session.recorder.holds(over) and self._small_enough()):
+        if done == wanted and not (self._holds(over) and self._small_enough()):
             session.observers.garbage.stop()
             self.rest(self.all_threads)
             return
@@ -210,13 +213,9 @@ class Capture(Stage):
             self.rest(all_threads=True)
             return
         session.synchronize()
-        if not self.looked and session.windows.look:  # not set if steps are few
-            with_events = session.recorder.recording.events
-            again = session.recorder.find_loops(sum(session.timed) / len(session.timed))
-            self.looked = with_events or not again
-            if again:
-                self.rest(self.all_threads)
-                return
+        if not self.looked and session.windows.look and self._looks_again():  # not set if steps are few
+            self.rest(self.all_threads)
+            return
         session.recorder.choose_library_lines(sum(session.timed) / len(session.timed))
         lines = session.recorder.locations.forget_all_but_last()
         most = self._most()
@@ -235,6 +234,29 @@ class Capture(Stage):
             self.rest(self.all_threads)
             return
         self._count()
+
+    def _looks_again(self) -> bool:
+        """Search what was recorded for quick loops. True if that recording was discarded, on this rank or on
+        another one: then all start again."""
+        recorder = self.session.recorder
+        with_events = recorder.recording.events
+        again = recorder.find_loops(sum(self.session.timed) / len(self.session.timed))
+        mine = NOTHING if not again else FOUND if with_events else NEEDS_EVENTS
+        most = max(self.session.agreement.of("loops", mine))
+        self.looked = most != NEEDS_EVENTS
+        if most != NOTHING and not again:
+            recorder.discard()
+        return most != NOTHING
+
+    def _holds(self, last: bool) -> bool:
+        """End this recording; False if it was discarded (``Recorder.holds``), on this rank or on another."""
+        session = self.session
+        holds = session.recorder.holds(last)
+        if session.windows.look and not all(session.agreement.of("holds", holds)):
+            if holds:
+                session.recorder.discard()
+            return False
+        return holds
 
     def _calls(self) -> int:
         """Calls of operators in the surveyed step; 0 if that is unknown."""
