@@ -84,7 +84,7 @@ def test_operators_and_python_of_a_line_are_sampled_alike_and_lines_make_the_ste
 
 
 @pytest.mark.parametrize(
-    ("counts", "why"), [({}, "install py-spy"), ({10: 60, 11: 39}, "only 99 samples were taken")]
+    ("counts", "why"), [({}, "too few steps"), ({10: 60, 11: 39}, "only 99 samples were taken")]
 )
 def test_why_there_are_no_sampled_times(tmp_path: Path, counts: dict[int, int], why: str) -> None:
     run = KinetoRun(tmp_path, 1000, device=DeviceFacts("cpu", "a CPU", 1))
@@ -101,5 +101,5 @@ def sampled(run: KinetoRun, counts: dict[int, int], line_events: str = "monitori
     trace = replace(trace, manifest=replace(trace.manifest, line_events=line_events))
     file = trace.locations.files[0]
     lines = tuple((file, line, count) for line, count in counts.items())
-    samples = Samples(sum(counts.values()), lines)
+    samples = Samples(sum(counts.values()), lines, "" if counts else "too few steps")
     return attribution.attribute(replace(trace, facts=replace(trace.facts, samples=samples)))

@@ -196,8 +196,9 @@ def test_it_leaves_by_os_exit_before_a_step(tmp_path: Path) -> None:
 
 def test_it_makes_one_step_and_leaves_by_os_exit(tmp_path: Path) -> None:
     text = f"import os\n{START}if True:\n    {STEP}os._exit(0)\n"
-    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    captured = Captured(request(write(tmp_path, text)), tmp_path, sampled=True)
     assert "measured as a whole" in captured.manifest.notes[0]
+    assert captured.facts.samples.why == "too few steps", "py-spy is there"
 
 
 def test_it_ends_abruptly_after_some_steps(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ExampleRun, warpline
+from warpline import runs
 
 
 @pytest.fixture
@@ -136,6 +138,9 @@ def test_import_of_a_trace_made_elsewhere(example_run: ExampleRun, tmp_path: Pat
     report = json.loads(shown.stdout)
     assert report["format"] == 1
     assert report["notes"]  # what such a trace cannot say
+    (run,) = (tmp_path / ".warpline/runs").iterdir()
+    # The base that torch counts the trace's times from is months old.
+    assert abs(time.time_ns() - runs.manifest(run).created_ns) < 600e9, "it is as old as the import"
 
 
 def test_report_by_line_operator_and_kernel(example_run: ExampleRun) -> None:

@@ -134,8 +134,7 @@ def _why_not(scene: Scene) -> str:
     """Why the line times of a CPU run do not come from samples."""
     if taken := scene.trace.facts.samples.total:
         return f"only {taken} samples were taken"
-    ranks = scene.trace.manifest.world_size > 1
-    return "too few steps of a rank are sampled" if ranks else "install py-spy next to warpline for that"
+    return scene.trace.facts.samples.why or "the run does not say why"
 
 
 def _slowed(scene: Scene, accounted: Account) -> bool:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from time import time_ns
 
 import numpy as np
 
@@ -188,7 +189,8 @@ def _parts(chrome: Chrome, tables: Tables, path: Path, export: Export | None = N
     steps = tuple(export.steps) if export is not None else _steps(tables, chrome.base_ns)
     manifest = Manifest(
         format=RUN_FORMAT,
-        created_ns=chrome.base_ns,
+        # The run is as old as the import: the base of a trace is a fixed day, often months before it.
+        created_ns=time_ns(),
         script=frames.script or str(path.resolve()),
         argv=(),
         python_version="unknown",

@@ -20,10 +20,12 @@ LEAST_NS, MOST_NS = 2_000_000_000, 12_000_000_000
 
 @dataclass(frozen=True)
 class Samples:
-    """``lines``: (file, line, count) of the innermost line of the user's; ``total`` with those of none."""
+    """``lines``: (file, line, count) of the innermost line of the user's; ``total`` with those of none;
+    ``why`` there are none."""
 
     total: int = 0
     lines: tuple[tuple[str, int, int], ...] = ()
+    why: str = ""
 
 
 def py_spy(program: str, pid: int, rate: int, output: str) -> list[str]:

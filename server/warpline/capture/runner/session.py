@@ -192,6 +192,14 @@ class Session:
         known = self.control.world == 1 if windows.sampled is None else windows.sampled > 0
         return bool(windows.sampler) and known and not kinds.used(self.torch).accelerated
 
+    def _why_unsampled(self) -> str:
+        """Why no lines were sampled, where it was not tried."""
+        if kinds.used(self.torch).accelerated:
+            return "kernels say how long lines take"
+        if not self.windows.sampler:
+            return "install py-spy next to warpline for that"
+        return "too few steps" if self.control.world == 1 else "too few steps of a rank are sampled"
+
     def look_closely(self) -> None:
         """All steps are timed: go on with the survey or the capture."""
         self.make_recorder()
@@ -257,8 +265,7 @@ class Session:
         locations = self.recorder.locations
         self.before.add_captured(locations)
         samples = self.samples.facts(locations.user_files, locations.codes())
-        if samples is not None:
-            self.observers.facts["samples"] = samples
+        self.observers.facts["samples"] = samples or {"why": self.samples.why or self._why_unsampled()}
         self.notes += self.samples.notes()
         if self.tries_samples():
             samples_again.try_them(self.torch, self.observers.batches.loaders.values())
