@@ -107,6 +107,12 @@ def profile(
             until = now + TRYING * (ends - now)
             judging.try_replacements(run, judged, request, on_progress, cancelled, until)
             made[0] = report_of(run)
+    except KeyboardInterrupt:
+        if made or not runs.is_run(new):
+            raise
+        raise Problem(
+            f"interrupted; what was measured until then is kept: warpline show {new}", 130
+        ) from None
     finally:
         # Also when that is cancelled: the report is valid without it.
         if open_questions and on_report is not None:
@@ -219,7 +225,7 @@ def trend_notes(run: Path, lines: Sequence[Line] = ()) -> tuple[str, ...]:
         return said.notes(trend, lines)
     if not runs.manifest(run).request.every:
         return ()
-    return ("--every: the script ended before a step was timed after the capture",)
+    return ("--every: no step has been timed after the capture",)
 
 
 def past_predictions(folder: Path) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,10 @@ def test_what_recomputed_passes_leave_is_what_their_backward_passes_read(
 
 def test_without_checkpoints_nothing_is_left(profile: Profile) -> None:
     assert profile.totals["recomputed_bytes"] == 0
+
+
+@pytest.mark.parametrize(("growth", "said"), [(2048.0, "2.0 KiB more"), (-2048.0, "2.0 KiB less")])
+def test_memory_that_shrinks_is_said_to(profile: Profile, growth: float, said: str) -> None:
+    memory = replace(profile.facts.memory, growth_bytes_per_step=growth)
+    found = holders(replace(profile, facts=replace(profile.facts, memory=memory)))
+    assert any(f"over the timed steps: {said} after each" in one for one in found.said)

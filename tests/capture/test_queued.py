@@ -24,6 +24,10 @@ def test_the_time_without_a_processor_is_the_systems(
     (tmp_path / "schedstat").write_bytes(b"9 999 9")
     assert waited.stop() == nanoseconds, "until the first call"
     waited = queued.Queued()
+    waited.boundary()
+    (tmp_path / "schedstat").write_bytes(b"9 9999 9")
+    assert waited.stop() in (0, None), "what comes after the last step is not in it"
+    waited = queued.Queued()
     waited.thread += 1
     assert waited.stop() is None, "another thread's"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import LIMIT_S, environment
+from tests.conftest import LIMIT_S, environment, warpline
 
 LONG = """\
 import os, time
@@ -42,23 +42,27 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("stage", ["waiting", "timing", "capturing"])
 def test_ctrl_c(tmp_path: Path, stage: str) -> None:
-    (tmp_path / "long.py").write_text(LONG)
+    assert interrupted(tmp_path, stage, "--steps", "50") == "warpline: interrupted"
+    assert list((tmp_path / ".warpline/runs").iterdir()) == []
+
+
+def test_ctrl_c_in_a_long_run_keeps_what_was_measured(tmp_path: Path) -> None:
+    said = interrupted(tmp_path, "ending", "--steps", "1", "--every", "20")
+    (run,) = (tmp_path / ".warpline/runs").iterdir()
+    assert said == f"warpline: interrupted; what was measured until then is kept: warpline show {run}"
+    shown = warpline("show", str(run), cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "long.py" in shown.stdout
+
+
+def interrupted(folder: Path, stage: str, *words: str) -> str:
+    """The last line of a profile with the options ``words`` that Ctrl-C ends in a stage."""
+    (folder / "long.py").write_text(LONG)
     reader, writer = os.pipe()
-    more = {"waits": "1"} if stage == "waiting" else {}
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "warpline",
-            "profile",
-            "--steps",
-            "50",
-            "--progress-fd",
-            str(writer),
-            "long.py",
-        ],
-        cwd=tmp_path,
-        env=environment(**more),
+        [sys.executable, "-m", "warpline", "profile", *words, "--progress-fd", str(writer), "long.py"],
+        cwd=folder,
+        env=environment(**({"waits": "1"} if stage == "waiting" else {})),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -73,12 +77,11 @@ def test_ctrl_c(tmp_path: Path, stage: str) -> None:
             if json.loads(line)["stage"] == stage:
                 break
         until = time.monotonic() + LIMIT_S
-        while not (tmp_path / "pid").exists() and time.monotonic() < until:
+        while not (folder / "pid").exists() and time.monotonic() < until:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, err
     assert out == ""
-    assert err.splitlines()[-1] == "warpline: interrupted"
-    assert list((tmp_path / ".warpline/runs").iterdir()) == []
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert not alive(int((folder / "pid").read_text()))
+    return err.splitlines()[-1]

@@ -133,9 +133,7 @@ def test_the_windows_are_a_table(captured: Captured, trend: Trend) -> None:
 
 def test_a_run_that_ended_too_early_says_so(captured: Captured, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes((captured.run / "manifest.json").read_bytes())
-    assert pipeline.trend_notes(tmp_path) == (
-        "--every: the script ended before a step was timed after the capture",
-    )
+    assert pipeline.trend_notes(tmp_path) == ("--every: no step has been timed after the capture",)
 
 
 def test_a_run_that_was_not_watched_has_none(tmp_path: Path) -> None:

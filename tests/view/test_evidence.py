@@ -18,6 +18,7 @@ from warpline.view import findings
         ("backward passes per step", 4, "passes", "backward passes per step 4"),
         ("batch size", 8, "samples", "batch size 8 samples"),
         ("transforms", 2.5, "ms", "transforms 2.50 ms"),
+        ("entries read", 5, "count", "entries read 5"),
         ("bytes moved", 2**20, "bytes", "bytes moved 1.0 MiB"),
         ("time at the line", 59, "percent of batch time", "time at the line 59 % of batch time"),
     ],

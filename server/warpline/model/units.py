@@ -114,6 +114,8 @@ def evidence(value: float, unit: str) -> str:
         return seconds(value)
     if unit == "bytes":
         return size(value)
+    if unit == "count":
+        return count(value)
     if unit.startswith("percent"):
         return percentage(value) + unit.removeprefix("percent")
     return f"{count(value)} {unit}".rstrip()

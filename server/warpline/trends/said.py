@@ -31,9 +31,10 @@ def notes(trend: Trend, lines: Sequence[Line] = ()) -> tuple[str, ...]:
     times = [window.step_ns / 1e6 for window in windows]
     held = [float(window.memory_bytes) for window in windows]
     steps = windows[-1].step + len(windows[-1].steps_ns)
+    in_windows = f"in {len(windows)} {'window' if len(windows) == 1 else 'windows'}"
     over = (
-        f"over {steps} steps after the capture, in {len(windows)} windows"
-        f": step {units.ms(median(times))} ({units.ms(min(times))} to {units.ms(max(times))}), memory "
+        f"over {steps} steps after the capture, {in_windows}: step {units.ms(median(times))} "
+        f"({units.ms(min(times))} to {units.ms(max(times))}), memory "
         f"{units.size(held[0])} at the start, {units.size(held[-1])} at the end"
     )
     if len(windows) < ENOUGH:

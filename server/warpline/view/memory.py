@@ -85,8 +85,9 @@ def _said(profile: Profile, lines: list[LineCost], names: dict[str, str], whole:
         said.append(_asked_driver(profile, names))
     if facts.growth_bytes_per_step is not None:
         what = "allocated on the device" if _on_gpu(profile) else "resident memory of the process"
-        grown = units.size(facts.growth_bytes_per_step)
-        said.append(f"{what} over the timed steps: {grown} more after each (peak {_peak(profile)})")
+        grown = units.size(abs(facts.growth_bytes_per_step))
+        more = f"{grown} less" if facts.growth_bytes_per_step < 0 else f"{grown} more"
+        said.append(f"{what} over the timed steps: {more} after each (peak {_peak(profile)})")
     if _on_gpu(profile):
         before = profile.totals.get("peak_bytes", 0.0) - whole
         if before > 0:

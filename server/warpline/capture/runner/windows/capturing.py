@@ -99,8 +99,8 @@ class Capture(Stage):
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
+        self.queued.boundary()
         if done == wanted:
-            self.queued.stop()
             ranks.writes(session.control)  # stopping the profiler takes long
         over = self._before() + done >= self.wanted
         if done == wanted and (self.before or not over):

@@ -13,21 +13,24 @@ THREADS = "/proc/self/task"
 
 
 class Queued:
-    """Measures the calling thread, from construction to ``stop``."""
+    """Measures the calling thread, from construction to the last ``boundary``."""
 
     def __init__(self) -> None:
         self.thread = threading.get_native_id()
         self.began_ns = _queued_ns()
         self.found: tuple[int | None] | None = None
 
+    def boundary(self) -> tuple[int | None]:
+        """A step has ended: what comes later may belong to none, as the end of the script."""
+        here = threading.get_native_id() == self.thread
+        now_ns, began_ns = _queued_ns() if here else None, self.began_ns
+        self.found = (None if now_ns is None or began_ns is None else now_ns - began_ns,)
+        return self.found
+
     def stop(self) -> int | None:
-        """The time in ns until this was first called; None if the system does not report it, or if called
-        from another thread. It is called as the last step ends: to stop the profiler takes long."""
-        if self.found is None:
-            here = threading.get_native_id() == self.thread
-            now_ns, began_ns = _queued_ns() if here else None, self.began_ns
-            self.found = (None if now_ns is None or began_ns is None else now_ns - began_ns,)
-        return self.found[0]
+        """The time in ns until the last boundary, or until now if there was none; None if the system does not
+        report it, or if that was told from another thread."""
+        return (self.found or self.boundary())[0]
 
 
 class CoreWatch:
