@@ -65,10 +65,30 @@ def test_a_budget_that_is_exceeded_is_status_1_and_says_where(folder: Path) -> N
 
 def test_several_runs_are_judged_by_their_mean(folder: Path) -> None:
     name = budget(folder, "[step]\nmax_increase_percent = 0\n")
-    done = warpline("check", "--budget", name, "--against", ".warpline/runs", "before", "now", cwd=folder)
+    shutil.copytree(folder / ".warpline/runs", folder / "main")
+    done = warpline("check", "--budget", name, "--against", "main", "before", "now", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Baseline: ") == 2
     assert done.stdout.count("Run: ") == 2
+
+
+def test_of_a_folder_the_other_runs_of_the_script_are_the_baseline(folder: Path) -> None:
+    """Neither those that are checked, nor another script's. The script may lie in another clone."""
+    name = budget(folder, "[step]\nmax_increase_percent = 0\n")
+    place = folder / "several"
+    shutil.copytree(folder / ".warpline/runs", place)
+    for run, script in (("another", "/work/eval.py"), ("clone", "/elsewhere/slow.py")):
+        shutil.copytree(place / "before", place / run)
+        manifest = json.loads((place / run / "manifest.json").read_text())
+        (place / run / "manifest.json").write_text(json.dumps({**manifest, "script": script}))
+    words = ("check", "--budget", name, "--against", "several")
+    done = warpline(*words, "several/now", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = [Path(line.split()[1]).name for line in done.stdout.splitlines() if line.startswith("Baseline: ")]
+    assert found == ["before", "clone"]
+    alone = warpline(*words, "several/another", cwd=folder)
+    assert (alone.returncode, alone.stdout) == (2, "")
+    assert alone.stderr == ("warpline: several has no run of eval.py besides those that are checked\n")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
     against = [Path(word) for word in options.against]
     if asked is not None and asked.baseline and not against:
         against = [Path(options.budget).absolute().parent / asked.baseline]
-    baseline = [_read(folder) for path in against for folder in _runs_in(path)]
+    others = [folder for path in against for folder in _baseline(path, folders)]
+    baseline = [_read(folder) for folder in others]
     verdicts = judge.judge(asked, chosen, baseline) if asked is not None else []
     report, root = chosen[-1].report, project_root(chosen[-1].report.script)
     failed = any(one.outcome == "exceeded" or (options.strict and one.outcome != "held") for one in verdicts)
@@ -78,14 +79,24 @@ def _read(folder: Path) -> Run:
     return Run(str(folder), pipeline.report_of(folder), runs.sources(folder), tuple(manifest.timed_ns))
 
 
-def _runs_in(path: Path) -> Sequence[Path]:
-    """The run that ``path`` is, or is the name of, or those in the folder, oldest first. Raises Problem."""
+def _baseline(path: Path, checked: Sequence[Path]) -> Sequence[Path]:
+    """The run that ``path`` is, or is the name of; or those in the folder, oldest first, of the script that
+    is checked (by its name, as another clone's path differs), without ``checked``. Raises Problem."""
     from warpline import runs
 
     found = sorted(each for each in path.glob("*") if runs.is_run(each)) if path.is_dir() else []
-    if found and not runs.is_run(path):
-        return found
-    return [run_argument.find(str(path))]
+    if not found or runs.is_run(path):
+        return [run_argument.find(str(path))]
+    own = {each.resolve() for each in checked}
+    script = Path(runs.manifest(checked[-1]).script).name
+    before = [
+        each
+        for each in found
+        if each.resolve() not in own and Path(runs.manifest(each).script).name == script
+    ]
+    if not before:
+        raise Problem(f"{path} has no run of {script} besides those that are checked")
+    return before
 
 
 def project_root(script: str) -> Path:

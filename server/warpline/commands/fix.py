@@ -19,7 +19,7 @@ from warpline.text import patch
 
 if TYPE_CHECKING:
     from warpline.diagnosis.together import Together
-    from warpline.model.report import Finding
+    from warpline.model.report import Finding, PlanStep
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,10 +58,13 @@ def run(options: argparse.Namespace) -> int:
 
     run_folder = fix_selection.folder_of(options)
     profile = pipeline.profile_of(run_folder)
-    named = fix_selection.chosen(pipeline.report_of(run_folder).findings, options)
+    report = pipeline.report_of(run_folder)
+    named = fix_selection.chosen(report.findings, options)
     found, left_out = fix_selection.selected(named, options)
     for finding, why in left_out:
         _say(f"{_name(finding)}: skipped, {why}")
+    for step in fix_selection.later(report, options):
+        _say(f"{_name(step)}: skipped, it gains only after other fixes: make those, and profile again")
     made = together(profile, found, files.text_of)
     for skipped in made.skipped:
         _say(f"{_name(skipped.finding)}: not changed, {skipped.reason}")
@@ -110,7 +113,7 @@ def _write(made: Together, root: Path) -> int:
     return 0
 
 
-def _name(finding: Finding) -> str:
+def _name(finding: Finding | PlanStep) -> str:
     return f"{os.path.relpath(finding.file)}:{finding.line} {finding.rule}"
 
 

@@ -18,7 +18,7 @@ GAINS = 1.01
 LIGHTER = 0.9
 
 if TYPE_CHECKING:
-    from warpline.model.report import Finding
+    from warpline.model.report import Finding, PlanStep, Report
 
 
 def folder_of(options: argparse.Namespace) -> Path:
@@ -42,6 +42,21 @@ def chosen(findings: Sequence[Finding], options: argparse.Namespace) -> list[Fin
     if options.line is not None:
         found = [f for f in found if options.line in (f.line, f.cause.line)]
     return found
+
+
+def later(report: Report, options: argparse.Namespace) -> list[PlanStep]:
+    """The fixes that ``--rule`` and ``--line`` name, or ``--all``, that are in the plan only: findings show
+    them once those before them are made."""
+    found = {finding.id for finding in report.findings}
+    steps = report.plan.steps if report.plan is not None else ()
+    return [
+        step
+        for step in steps
+        if step.finding not in found
+        and (options.all or options.rule or options.line is not None)
+        and (not options.rule or step.rule in options.rule)
+        and options.line in (None, step.line)
+    ]
 
 
 def selected(
