@@ -68,7 +68,8 @@ def _read(path: Path) -> Settings:
     for key, value in table.items():
         name = key.replace("-", "_")
         if name not in known:
-            raise Problem(f"{path}: unknown setting tool.warpline.{key} (known: {', '.join(sorted(known))})")
+            there = ", ".join(sorted(each.replace("_", "-") for each in known))
+            raise Problem(f"{path}: unknown setting tool.warpline.{key} (known: {there})")
         values[name] = value
     found = toml.convert(path, values, Settings, "tool.warpline")
     include = tuple(absolute(path.parent / Path(entry).expanduser()) for entry in found.include)

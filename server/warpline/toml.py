@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,13 +36,35 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def convert(path: Path, values: Mapping[str, Any], kind: type[Kind], table: str = "") -> Kind:
-    """``values`` of ``path`` as ``kind``. ``table``: where in the file they stand, for the message.
+    """``values`` of ``path`` as ``kind``. ``table``: where in the file they stand, for the message; keys are
+    written with dashes there.
 
     Raises Problem, which names the key, for a value of another type or out of range.
     """
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        inside = f" at `{table}." if table else " at `"
-        said = str(error).replace(" - at `$.", inside).replace(" - at `$`", "")
-        raise Problem(f"{path}: {said[:1].lower()}{said[1:]}") from None
+        raise Problem(f"{path}: {_plain(str(error), table)}") from None
+
+
+def _plain(said: str, table: str) -> str:
+    """msgspec's message in words for people who write TOML and no Python."""
+    what, _, place = said.partition(" - at `$")
+    key = place.rstrip("`").lstrip(".")
+    key = f"{table}.{key.replace('_', '-')}" if table else key
+    if field := _FIELD.fullmatch(what):
+        return f"{key or 'it'} {'has an unknown' if field[1] else 'lacks the'} key {field[2]}"
+    if not (expected := _EXPECTED.fullmatch(what)):
+        return f"{key}: {what}"
+    wanted = " or ".join(_KINDS.get(name, name) for name in expected[1].split(" | ") if name != "null")
+    bound = f" {_BOUNDS[expected[2]]} {float(expected[3]):g}" if expected[2] else ""
+    return f"{key} must be {wanted}{bound}"
+
+
+_FIELD = re.compile(r"Object (?:contains (unknown)|missing required) field `(.*)`")
+_EXPECTED = re.compile(r"Expected `(.*?)`(?: (>=|>) ([\d.]+))?(?:, got `.*`)?")
+_KINDS = {
+    "int": "a whole number", "float": "a number", "str": "text in quotes", "array": "a list in brackets",
+    "object": "a table",
+}  # fmt: skip
+_BOUNDS = {">=": "of at least", ">": "above"}

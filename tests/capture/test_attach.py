@@ -34,6 +34,8 @@ def test_a_process_that_never_imported_threading_has_a_main_thread() -> None:
 
 def test_a_refusal_says_what_would_allow_it() -> None:
     assert "ptrace_scope" in _refusal(7, "Error: Permission Denied: Try again")
+    other = _refusal(7, "Error: Failed to find python version from target process\n")
+    assert other == "process 7 runs no Python that py-spy knows"
     assert _refusal(7, "Error: no python\nStack backtrace:\n 6: start\n").endswith("Error: no python")
 
 

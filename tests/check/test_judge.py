@@ -130,8 +130,10 @@ def test_what_the_baseline_lacks_is_said(tmp_path: Path) -> None:
     [
         ("", "has no budget"),
         ("[step]\n", "step has no limit"),
-        ("[step]\nmax_mss = 3\n", "unknown field `max_mss`"),
-        ("[step]\nmax_ms = -1\n", "at `step.max_ms`"),
+        ("[step]\nmax_mss = 3\n", "step has an unknown key max_mss"),
+        ("baselin = 'x'\n", "it has an unknown key baselin"),
+        ("[[line]]\ntext = 'x'\n", "line[0] lacks the key file"),
+        ("[step]\nmax_ms = -1\n", "step.max_ms must be a number above 0"),
         ("[step]\nmax_percent = 5\n", "always 100 %"),
         ("[step\n", "not valid TOML"),
         ("[[line]]\nfile = 'a.py'\nmax_ms = 1\n", "needs either text or line"),

@@ -103,6 +103,8 @@ def _refusal(pid: int, said: str) -> str:
             f"no permission to inspect process {pid} (ptrace): run as its user with "
             "kernel.yama.ptrace_scope=0, as root, or in a container with --cap-add=SYS_PTRACE"
         )
+    if "find python version" in said:
+        return f"process {pid} runs no Python that py-spy knows"
     lines = said.strip().splitlines()
     errors = [line for line in lines if line.startswith("Error")]
     why = (errors or lines or ["py-spy gave no reason"])[0]
