@@ -45,6 +45,15 @@ def test_what_is_predicted_or_measured_to_gain_is_taken_and_a_measurement_counts
     assert chosen() == ["gains", "proven", "lighter", "changes values"]
 
 
+def test_what_was_measured_and_may_not_gain_is_said_so() -> None:
+    (why,) = (
+        why
+        for one, why in fix_selection.selected(EVERY, argparse.Namespace(all=False, safe=False))[1]
+        if one is REFUTED
+    )
+    assert why == "measured: no measurable gain (0.95 to 1.05); --all includes it"
+
+
 def test_all_takes_every_one() -> None:
     assert chosen(all=True) == [one.id for one in EVERY]
 

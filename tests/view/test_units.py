@@ -48,6 +48,12 @@ def test_the_bounds_of_a_gain_have_its_digits() -> None:
     assert f"{units.gain(12.34)}, {units.interval(9.4, 13.21)}" == "12.3x, 9.40 to 13.2"
 
 
+def test_a_gain_is_measured_where_its_interval_lies_above_1() -> None:
+    assert units.measured(1.1, 1.09, 1.12) == "1.10x (1.09 to 1.12)"
+    assert units.measured(1.59, 0.04, 67.8) == "no measurable gain (0.04 to 67.8)"
+    assert units.measured(0.78, 0.71, 0.86) == "28 % slower (0.71 to 0.86)"
+
+
 def test_evidence_in_its_own_unit() -> None:
     assert units.evidence(61.2, "percent of step") == "61 % of step"
     assert units.evidence(2**20, "bytes") == "1.0 MiB"

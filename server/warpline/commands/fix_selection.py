@@ -87,8 +87,7 @@ def _no_gain(finding: Finding) -> str:
         lighter = seen.memory_ratio is not None and seen.memory_ratio <= LIGHTER and seen.high >= 1.0
         if seen.low > 1.0 or lighter:
             return ""
-        bounds = units.interval(seen.low, seen.high)
-        return f"measured {units.gain(seen.speedup)} ({bounds}); --all includes it"
+        return f"measured: {units.measured(seen.speedup, seen.low, seen.high)}; --all includes it"
     if expected is not None and expected.speedup >= GAINS:
         return ""
     return "no predicted gain; --measure times it, --all includes it"

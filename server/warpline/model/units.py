@@ -101,6 +101,13 @@ def interval(low: float, high: float) -> str:
     return f"{_ratio(low)} to {_ratio(high)}"
 
 
+def measured(speedup: float, low: float, high: float) -> str:
+    """A measured gain with its 95 % interval: ``"1.10x (1.09 to 1.12)"``; if that holds 1, ``"no measurable
+    gain (0.98 to 1.03)"``."""
+    said = "no measurable gain" if low <= 1.0 <= high else gain(speedup)
+    return f"{said} ({interval(low, high)})"
+
+
 def slowdown(ratio: float) -> str:
     """A ratio of times, after / before: ``slowdown(1.5) == "50 % slower"``, ``slowdown(0.8) == "1.25x"``."""
     return gain(1 / ratio) if ratio > 0 else gain(1.0)

@@ -68,7 +68,7 @@ def gains(finding: Finding) -> tuple[str, ...]:
     """What was measured, else what is predicted, and how that is known."""
     if finding.measured:
         found = finding.measured
-        words = f"measured: {units.gain(found.speedup)} ({units.interval(found.low, found.high)})"
+        words = f"measured: {units.measured(found.speedup, found.low, found.high)}"
         if found.loss_drift is not None:
             words += f", loss drifts by {found.loss_drift:.2g}"
         return (words,)
