@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     for finding, why in left_out:
         _say(f"{_name(finding)}: skipped, {why}")
     for step in fix_selection.later(report, options):
-        _say(f"{_name(step)}: skipped, it gains only after other fixes: make those, and profile again")
+        _say(f"{_name(step)}: skipped, alone it would give no measurable gain now (see the plan)")
     made = together(profile, found, files.text_of)
     for skipped in made.skipped:
         _say(f"{_name(skipped.finding)}: not changed, {skipped.reason}")

@@ -45,8 +45,8 @@ def chosen(findings: Sequence[Finding], options: argparse.Namespace) -> list[Fin
 
 
 def later(report: Report, options: argparse.Namespace) -> list[PlanStep]:
-    """The fixes that ``--rule`` and ``--line`` name, or ``--all``, that are in the plan only: findings show
-    them once those before them are made."""
+    """The fixes that ``--rule`` and ``--line`` name, or ``--all``, that are in the plan only: by themselves
+    they would give no measurable gain now."""
     found = {finding.id for finding in report.findings}
     steps = report.plan.steps if report.plan is not None else ()
     return [

@@ -2,8 +2,8 @@
 
 The gains are predicted by replaying a captured step; nothing is timed. SCRIPT is profiled first if its newest
 run has other sources or arguments. The floor is the time that the device needs for the step's work at its
-peak rates. A fix that gains only after others is offered by `warpline fix` once those are made and SCRIPT is
-profiled again.
+peak rates. A fix that alone would give no measurable gain is offered by `warpline fix` once those before it
+are made, SCRIPT is profiled again, and it gains then.
 """
 
 from __future__ import annotations
