@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -98,6 +99,11 @@ def profiled(**given: str) -> Profile:
     )
 
 
+def on_a_cpu(profile: Profile) -> Profile:
+    device = replace(profile.manifest.device, kind="cpu")
+    return replace(profile, manifest=replace(profile.manifest, device=device))
+
+
 def change_of(profile: Profile) -> Replace:
     context = Context(profile, profile.sources.get)
     return Replace("channels_last", network_places(context), ChannelsLast())
@@ -125,6 +131,18 @@ def test_each_piece_begins_with_a_convolution_and_equal_ones_are_one() -> None:
     assert all(one.backward and "same" in one.options for one in (repeated, stem, *others))
 
 
+def test_on_a_cpu_the_whole_network_is_one_question_unless_it_takes_long() -> None:
+    """What lies between the pieces, and which tensors change their layout, counts too."""
+    profile = on_a_cpu(profiled())
+    change = change_of(profile)
+    (whole,) = questions(profile, change)
+    assert operators(whole).count("convolution") == 5
+    assert {"max_pool2d_with_indices", "add"} <= set(operators(whole))
+    (cost,) = profile.lines
+    slow = replace(profile, lines=(replace(cost, step_ms=20_000.0),))
+    assert questions(slow, change) == questions(profiled(), change)
+
+
 def test_what_is_recorded_in_inference_mode_is_tried_too() -> None:
     """Its operators are recorded as they are called, a convolution as ``conv2d``."""
     profile = profiled(**SERVED)
@@ -145,6 +163,12 @@ def test_the_answers_shorten_the_lines_of_the_network() -> None:
     assert made.places == change.places
     assert made.keep == pytest.approx(0.6)
     assert made.keep_host == pytest.approx(1.0)
+    # What a trial takes says how much it counts: the record has the time of convolutions and norms alone.
+    first, *others = answers
+    quicker = replace(first, before=Cost(10.0, 1e12), after=Cost(10.0, 3e11))
+    made, _ = informed(profile, change, by_question(Probed((quicker, *others))))
+    assert isinstance(made, Fuse)
+    assert made.keep == pytest.approx(0.3, abs=1e-3)
     # Those without an answer may take most of the time.
     assert informed(profile, change, by_question(Probed(tuple(answers[1:])))) == (change, False)
 
@@ -186,7 +210,20 @@ def test_what_cudnn_searches_for_has_time_again_after_all_that_compiles() -> Non
         assert list(in_order(wanted, 1.0, 2.0)) == [(asked[0], 1.0), (asked[1], 1.0), (asked[2], 2.0), *again]
 
 
+def test_weights_are_turned_as_a_model_turns_its_own() -> None:
+    """A depthwise weight, contiguous in both layouts, has the strides that operators look at."""
+    torch = pytest.importorskip("torch")
+    from warpline.capture.runner.probing.layouts import _turned
+
+    layer = torch.nn.Conv2d(8, 8, 3, groups=8)
+    turned = _turned(layer.weight)
+    before = layer.weight.stride()
+    layer.to(memory_format=torch.channels_last)
+    assert turned.stride() == layer.weight.stride() != before
+
+
 @pytest.mark.process
+@pytest.mark.parametrize("place", [lambda profile: profile, on_a_cpu], ids=["pieces", "whole"])
 @pytest.mark.parametrize(
     "given",
     [
@@ -199,8 +236,10 @@ def test_what_cudnn_searches_for_has_time_again_after_all_that_compiles() -> Non
         SERVED,
     ],
 )
-def test_what_is_tried_gives_the_same_in_both_layouts(given: dict[str, str]) -> None:
-    profile = profiled(**given)
+def test_what_is_tried_gives_the_same_in_both_layouts(
+    given: dict[str, str], place: Callable[[Profile], Profile]
+) -> None:
+    profile = place(profiled(**given))
     asked = questions(profile, change_of(profile))
     assert asked
     found = probing.probe(Request(python=sys.executable), asked, 60.0, device="cpu", threads=1)

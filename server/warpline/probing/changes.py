@@ -70,7 +70,7 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
     if not answers:
         return change, False
     if isinstance(change, Replace):
-        asked = _asked(profile, change)
+        asked = _asked(profile, change, answers)
         left = _left(asked, answers)
         if left is None:
             return change, False
@@ -162,7 +162,7 @@ def undecided(profile: Profile, change: Change, answers: Answers) -> bool:
         return False
     share = variance = now = 0.0
     least = math.inf
-    for question, weight in _asked(profile, change):
+    for question, weight in _asked(profile, change, answers):
         ratios = answers[question].ratios if question in answers else ()
         if ratios:
             logs = [math.log(ratio) for ratio in ratios]
@@ -173,11 +173,11 @@ def undecided(profile: Profile, change: Change, answers: Answers) -> bool:
     return now > 0 and not (least > 1 and share + student(int(least) - 1) * math.sqrt(variance) < now)
 
 
-def _asked(profile: Profile, change: Replace) -> inputs.Weighted:
+def _asked(profile: Profile, change: Replace, answers: Answers = layouts.NO_ANSWERS) -> inputs.Weighted:
     if change.by == "optimizer":
         return optimizers.questions_for(profile, change)
     if change.by == "channels_last":
-        return layouts.questions_for(profile, change, _costs(profile, change.places))
+        return layouts.questions_for(profile, change, _costs(profile, change.places), answers)
     if change.by == "loop":
         return loops.questions_for(profile, change, _costs(profile, change.places))
     if change.by == "pointwise":

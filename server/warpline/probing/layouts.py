@@ -1,27 +1,34 @@
-"""Convolutions in another layout: the recorded operators between one convolution and the next, as questions.
+"""Convolutions in another layout, with the recorded operators between them, as questions.
 
-Each piece begins with a convolution and has what follows it up to the next one: norms, activations, pools,
-sums. In channels_last all of that takes another time, and not the convolution alone.
+In channels_last norms, activations, pools and sums take another time as well, and not the convolution alone.
+On a CPU the whole network is one question. Its operators decide there which tensors change their layout:
+where one is copied back (`contiguous`, views), or two layouts meet in a sum, that costs what it costs in the
+step. Of a network that is too long for that, and on a device, which may have no memory for another one, each
+piece is a question: a convolution and what follows it up to the next one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from warpline.devices import can
 from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.parts import base_of, called_at, part_of, read, shape_of
 from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, Dataflow, value_of
-from warpline.wire.probing import SEARCHED, Part, Question, Tensor
+from warpline.wire.probing import SEARCHED, Answer, Part, Question, Tensor
 
 #: Different pieces that are tried, those that take longest first; equal ones are tried once.
 MOST = 20
 #: A stretch of more operators is no piece of a network of convolutions.
 _LONGEST = 120
+#: Of a whole network that is one question: its time in a step, as a trial runs it a dozen times, and its
+#: operators.
+_WHOLE_MS, _WHOLE_OPERATORS = 500.0, 2000
 _CONVOLUTION = "convolution"
 #: torch chooses a batch norm's implementation by layout, and a record has the one that it chose: where each
 #: has what ``batch_norm`` takes (input, weight, bias, mean, variance, training, momentum, eps).
@@ -33,12 +40,16 @@ _NORMS: dict[str, tuple[int | bool, ...]] = {
     "_batch_norm_with_update": (0, 1, 2, 3, 4, True, 5, 6),
     "_batch_norm_no_update": (0, 1, 2, 3, 4, False, 5, 6),
 }
+NO_ANSWERS: Mapping[Question, Answer] = {}
 _Sized = tuple[str, tuple[tuple[int, ...], ...]]  # a kind of operator, and the sizes of what it reads
 _RANDOM = ("dropout", "bernoulli", "rand", "multinomial", "normal")
 
 
-def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
-    """A question for each piece at the change's lines, with its time; none where the step was not recorded.
+def questions_for(
+    profile: Profile, change: Replace, costs: list[LineCost], answers: Mapping[Question, Answer] = NO_ANSWERS
+) -> inputs.Weighted:
+    """The network at the change's lines, or each of its pieces, as questions with their milliseconds a step;
+    none where the step was not recorded. What was tried has its trial's time, which counts all that it does.
     ``change`` has no options; a question says whether cuDNN looks for its quickest algorithm."""
     flow = profile.facts.dataflow
     if flow.missing:
@@ -46,23 +57,37 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     words = (SEARCHED,) if profile.facts.flags.cudnn_benchmark else ()
     backward = inputs.differentiated(costs)
     spent = _times(profile)
-    found: dict[Question, float] = {}
+    found: dict[Question, list[float]] = {}  # its time, each time that it runs
     reads = [read(flow, row) for row in range(len(flow.name))]
-    for rows in _pieces(flow, called_at(flow, set(change.places))):
-        part, values = part_of(flow, rows, reads)
+    rows = called_at(flow, set(change.places))
+    whole = _is_tried_whole(profile, rows, costs)
+    for some in [[row for row in rows if flow.outputs[row]]] if whole else _pieces(flow, rows):
+        part, values = part_of(flow, some, reads)
         made = _usual(part)
         given = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
         text = json.dumps(asdict(_renumbered(made)))
         same = () if any(word in name for name, *_ in made.operators for word in _RANDOM) else ("same",)
         asks = backward and bool(part.leaves)
         question = Question(change.by, given, (text, *words, *same), asks)
-        found[question] = found.get(question, 0.0) + sum(spent(flow, row) for row in rows)
-    longest = sorted(found.items(), key=lambda item: -item[1])
+        found.setdefault(question, []).append(sum(spent(flow, row) for row in some))
+    longest = sorted(found.items(), key=lambda item: -sum(item[1]))
     # What is not tried counts against the answers.
-    left = sum(ms for _, ms in longest[MOST:])
-    tried = longest[:MOST]
-    whole = sum(ms for _, ms in tried)
-    return tried if whole >= inputs.COVERED * (whole + left) else []
+    every, tried = (sum(sum(times) for _, times in some) for some in (longest, longest[:MOST]))
+    if tried < inputs.COVERED * every:
+        return []
+    return [(one, _tried_ms(answers.get(one), len(times)) or sum(times)) for one, times in longest[:MOST]]
+
+
+def _tried_ms(answer: Answer | None, runs: int) -> float:
+    """What ``runs`` of a trial take as it is now; 0 where it was not tried."""
+    return runs * answer.before.device_ns / 1e6 if answer is not None and answer.before is not None else 0.0
+
+
+def _is_tried_whole(profile: Profile, rows: list[int], costs: list[LineCost]) -> bool:
+    """Whether all of the network is one question."""
+    if can(profile.manifest.device.kind, "kernels") or len(rows) > _WHOLE_OPERATORS:
+        return False
+    return sum(cost.step_ms for cost in costs) <= _WHOLE_MS
 
 
 def _pieces(flow: Dataflow, rows: list[int]) -> Iterator[list[int]]:

@@ -35,12 +35,12 @@ Work = Callable[[], Any]
 
 
 def of_both(
-    before: Work, after: Work, device: str, ends: float, cold: bool = False
+    before: Work, after: Work, device: str, ends: float, cold: bool = False, most_s: float = MOST_S
 ) -> tuple[Cost, Cost, tuple[float, ...]]:
     """``(cost of before, cost of after, their ratio in each round)``; see ``wire.probing.Answer``.
 
-    Nothing is begun after ``ends``, once there is one reading of each. ``cold``: on a CPU half of the calls
-    find nothing in its caches.
+    Nothing is begun after ``ends``, or ``most_s`` of readings, once there is one of each. ``cold``: on a CPU
+    half of the calls find nothing in its caches.
     """
     read = _on_device if device == "cuda" else _half_cold if cold else _on_host
     works = (before, after)
@@ -51,7 +51,7 @@ def of_both(
     while len(readings[1]) < MOST:
         began = time.monotonic()
         enough = spent >= 2 * EACH_S and len(readings[1]) >= least
-        if readings[1] and (enough or spent >= MOST_S or began >= ends):
+        if readings[1] and (enough or spent >= most_s or began >= ends):
             break
         # The one that goes second finds the caches as the first has left them: they take turns at that.
         for at in (0, 1) if len(readings[1]) % 2 == 0 else (1, 0):

@@ -1,4 +1,4 @@
-"""A part of the recorded forward passes on NCHW tensors, and the same in channels_last."""
+"""The recorded forward passes, or a part of them, on NCHW tensors, and the same in channels_last."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def _variances(part: Part) -> List[int]:
 def _turned(tensor: Any) -> Any:
     if tensor.dim() != _IMAGES:
         return tensor.detach()
-    return tensor.detach().contiguous(memory_format=torch.channels_last)
+    # As `model.to(memory_format=...)` does it: a depthwise weight is contiguous both ways, so `contiguous`
+    # leaves it its strides, which operators take for NCHW.
+    return tensor.detach().to(memory_format=torch.channels_last)
 
 
 def _work(

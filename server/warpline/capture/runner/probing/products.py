@@ -82,8 +82,7 @@ def convolution(question: Question, device: str) -> Pair:
         return Pair(_tuned(before, False), _tuned(before, True), tolerance=torch.float16)
     if what == "channels_last":
         turned = [
-            leaf(one.detach().contiguous(memory_format=torch.channels_last), question)
-            for one in (image, weight)
+            leaf(one.detach().to(memory_format=torch.channels_last), question) for one in (image, weight)
         ]
         return Pair(before, with_gradients(question, convolve, turned), tolerance=torch.float16)
     lower = NARROWER[what]
