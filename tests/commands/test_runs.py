@@ -143,6 +143,34 @@ def test_import_of_a_trace_made_elsewhere(example_run: ExampleRun, tmp_path: Pat
     assert abs(time.time_ns() - runs.manifest(run).created_ns) < 600e9, "it is as old as the import"
 
 
+def test_import_of_a_folder_leaves_its_runs_alone(folder: Path) -> None:
+    done = warpline("import", ".", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr == "warpline: . has no traces (files that end in .pt.trace.json or .pt.trace.json.gz)\n"
+    )
+    done = warpline("import", ".warpline/runs/first", cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "warpline: .warpline/runs/first is a run already: warpline show .warpline/runs/first\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "--html", "."),
+        ("report", "--html", "/"),
+        ("show", "--json", "."),
+        ("check", "--sarif", "/"),
+    ],
+)
+def test_a_folder_is_no_place_to_write_a_file_to(folder: Path, words: tuple[str, ...]) -> None:
+    done = warpline(*words, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr == f"warpline: cannot write {words[-1]}: it is a folder\n"
+
+
 def test_report_by_line_operator_and_kernel(example_run: ExampleRun) -> None:
     printed = {
         by: warpline("report", "--by", by, cwd=example_run.folder) for by in ("line", "operator", "kernel")

@@ -47,6 +47,8 @@ def check(options: argparse.Namespace) -> None:
     """Raise Problem for a place that cannot be written, before a run is made and not after."""
     if options.json and options.json != "-" and not Path(options.json).absolute().parent.is_dir():
         raise Problem(f"cannot write {options.json}: there is no such folder")
+    if options.json and Path(options.json).is_dir():
+        raise Problem(f"cannot write {options.json}: it is a folder")
 
 
 def write(run: Path, report: Report, options: argparse.Namespace) -> None:
@@ -103,6 +105,8 @@ def write_bytes(data: bytes, destination: str) -> None:
         sys.stdout.buffer.flush()
         return
     path = Path(destination)
+    if path.is_dir():
+        raise Problem(f"cannot write {destination}: it is a folder")
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():

@@ -8,6 +8,7 @@ user's files are guessed: those that belong neither to Python nor to a well-know
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -62,7 +63,8 @@ FORMATS: tuple[Format, ...] = (nsys,)
 
 
 def traces(path: Path) -> list[Path]:
-    """The trace files of ``path``: the file itself, or those in a log folder, oldest first.
+    """The trace files of ``path``: the file itself, or those in a log folder, oldest first; none of the files
+    of runs that lie there.
 
     Raises Problem if there is none.
     """
@@ -70,16 +72,28 @@ def traces(path: Path) -> list[Path]:
         raise Problem(f"no such file: {path}")
     if path.is_file():
         return [path]
-    found = [file for file in path.rglob("*") if file.name.endswith(TRACE_ENDINGS)]
-    found = found or [file for file in path.rglob("*") if file.name.endswith((".json", ".json.gz"))]
+    if runs.is_run(path):
+        raise Problem(f"{path} is a run already: warpline show {path}")
+    files = _files(path)
+    found = [file for file in files if file.name.endswith(TRACE_ENDINGS)]
+    found = found or [file for file in files if file.name.endswith((".json", ".json.gz"))]
     found = found or [
-        file
-        for file in path.rglob("*")
-        if any(file.suffix in one.ENDINGS and one.is_export(file) for one in FORMATS)
+        file for file in files if any(file.suffix in one.ENDINGS and one.is_export(file) for one in FORMATS)
     ]
     if not found:
         raise Problem(f"{path} has no traces (files that end in {' or '.join(TRACE_ENDINGS)})")
     return sorted(found, key=lambda file: (file.stat().st_mtime_ns, file.name))
+
+
+def _files(folder: Path) -> list[Path]:
+    """All files below ``folder``, but for those of runs."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        if runs.is_run(Path(place)):
+            folders.clear()
+            continue
+        found += [Path(place, name) for name in names]
+    return found
 
 
 def format_of(path: Path) -> Format | None:
