@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -155,6 +156,16 @@ def test_a_rule_that_is_not_there_cannot_be_ignored() -> None:
     example = read_example(CODE)
     found = diagnose(example.profile, lambda path: example.text, ignore=("sync-in-step", "sync-in-steps"))
     assert found.notes == ("the project's settings ignore sync-in-steps, but no rule has that name",)
+
+
+def test_a_comment_that_names_no_rule_is_noted() -> None:
+    example = read_example(CODE)
+    text = example.text.replace("batch_size=32)", "batch_size=32)  # warpline: ignore[loader-without-worker]")
+    found = diagnose(example.profile, lambda path: text)
+    assert len(found.findings) == 1
+    assert found.notes == (
+        f"a comment in {Path(FILE).name} ignores loader-without-worker, but no rule has that name",
+    )
 
 
 def test_ids_stay_the_same_after_edits_elsewhere() -> None:

@@ -188,6 +188,10 @@ def _drafts(
             context.note(f"the rule {rule.name} failed and reports nothing ({type(error).__name__}: {error})")
             continue
         found += [(rule, draft) for draft in drafts if not _suppressed(rule, draft, texts, suppressions)]
+    known = {*names(), *(rule.name for rule in catalogue)}
+    for path, comments in suppressions.items():
+        for name in sorted(comments.named - known):
+            context.note(f"a comment in {Path(path).name} ignores {name}, but no rule has that name")
     return found
 
 

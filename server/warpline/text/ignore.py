@@ -21,11 +21,14 @@ class Suppressions:
     def __init__(self, text: str) -> None:
         self._file: set[str] = set()
         self._lines: dict[int, set[str]] = {}
+        self.named: set[str] = set()  # whether a rule is called so or not
         if "warpline:" not in text:
             return
         for first, last, comment, alone in _comments(text):
             for kind, names in COMMENT.findall(comment):
-                rules = {name.strip() for name in names.split(",") if name.strip()} or {ALL}
+                rules = {name.strip() for name in names.split(",") if name.strip()}
+                self.named |= rules
+                rules = rules or {ALL}
                 if kind == "ignore-file":
                     self._file |= rules
                     continue
