@@ -141,6 +141,9 @@ def test_on_a_cpu_the_whole_network_is_one_question_unless_it_takes_long() -> No
     (cost,) = profile.lines
     slow = replace(profile, lines=(replace(cost, step_ms=20_000.0),))
     assert questions(slow, change) == questions(profiled(), change)
+    flow = profile.facts.dataflow
+    flat = replace(flow, shapes=tuple(shape[:3] for shape in flow.shapes))  # no images
+    assert questions(replace(profile, facts=replace(profile.facts, dataflow=flat)), change) == []
 
 
 def test_what_is_recorded_in_inference_mode_is_tried_too() -> None:

@@ -216,3 +216,34 @@ def test_a_caller_is_compiled_in_place_of_what_it_calls(
     profile = replace(example.profile, lines=tuple(lines))
     found = diagnose(profile, texts(example), predict=lambda *_: Predicted(6.0, 20 / 6, "probed")).findings
     assert [one.line for one in found if one.rule == "unfused-elementwise"] == [line]
+
+
+IN_LAYERS = """\
+#> device kind={device}; steps step_ms=20
+import torch
+
+class Layer(torch.nn.Module):
+    def forward(self, dust):
+        fall = torch.exp(-dust)
+        #^ cost step_ms=9 device_ms=9 calls=12 function=Layer.forward; op aten::exp count=24 device_ms=9
+        #^ kernel vectorized_elementwise_kernel count=24 device_ms=9
+        #^ node aten.neg.default args=[%21] shape=[500,500] function=Layer.forward
+        #^ node aten.exp.default args=[%0] shape=[500,500] function=Layer.forward
+        return dust * fall + self.index
+        #^ cost step_ms=9 device_ms=9 calls=12 function=Layer.forward; op aten::add count=24 device_ms=9
+        #^ kernel vectorized_elementwise_kernel count=24 device_ms=9
+        #^ node aten.mul.Tensor args=[%21,%1] shape=[500,500] function=Layer.forward
+        #^ node aten.add.Tensor args=[%2,3] shape=[500,500] function=Layer.forward
+
+layers = [Layer() for _ in range(12)]  #> site module type=__main__.Layer count=12 {variants}
+"""
+
+
+def test_modules_that_are_compiled_apart_beyond_the_limit_gain_nothing() -> None:
+    for variants, edited in (("", True), ("variants=8", True), ("variants=12", False)):
+        found, _ = told(IN_LAYERS.format(device="cpu", variants=variants))
+        assert bool(found) is edited
+    (one,), asked = told(IN_LAYERS.format(device="cuda", variants="variants=12"))
+    assert one.fixes == ()
+    assert not asked
+    assert "compile a function that calls all of them" in str(one)

@@ -60,8 +60,10 @@ def questions_for(
     found: dict[Question, list[float]] = {}  # its time, each time that it runs
     reads = [read(flow, row) for row in range(len(flow.name))]
     rows = called_at(flow, set(change.places))
-    whole = _is_tried_whole(profile, rows, costs)
-    for some in [[row for row in rows if flow.outputs[row]]] if whole else _pieces(flow, rows):
+    pieces = list(_pieces(flow, rows))
+    if pieces and _is_tried_whole(profile, rows, costs):
+        pieces = [[row for row in rows if flow.outputs[row]]]
+    for some in pieces:
         part, values = part_of(flow, some, reads)
         made = _usual(part)
         given = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)

@@ -245,6 +245,14 @@ def _reads_global(source: Source, function: cst.FunctionDef, name: str) -> bool:
     return name not in own and bool(source.uses(name, function))
 
 
+def variants(context: Context, source: Source, function: cst.FunctionDef) -> int:
+    """Modules of the class with that method which torch.compile compiles apart; 0 where they are few."""
+    owner = source.enclosing(function, cst.ClassDef)
+    name = owner.name.value if owner is not None else None
+    made = (facts_of(Module, site) for site in context.sites(Module.KIND))
+    return max((one.variants or 0 for one in made if str(one.type).rpartition(".")[2] == name), default=0)
+
+
 def _module_classes(context: Context) -> set[str]:
     """Names of the classes of the script's modules, and of those that these inherit from."""
     found = {str(facts_of(Module, site).type).rpartition(".")[2] for site in context.sites("module")}

@@ -212,10 +212,11 @@ from warpline.rulekit.inference import steps
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
-from warpline.rulekit.own_launches import model_uncompilable, uncompilable
+from warpline.rulekit.own_launches import model_uncompilable, uncompilable, variants
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.terms import Term, formulas, function_at
 from warpline.wire.probing import COMPILED
+from warpline.wire.sites import RECOMPILE_LIMIT
 
 _WORTH_COMPILING = 5.0  # percent of the step: what saves less is a hint
 #: Percent of the step from which on a CPU compiles for a trial, which takes it seconds.
@@ -257,6 +258,8 @@ class UnfusedElementwise(Rule):
             if _is_compiled(source, function) or unrolled(context, source, function):
                 continue
             if _around(context, source, function, costs):
+                continue
+            if variants(context, source, function) > RECOMPILE_LIMIT:
                 continue
             inside = _compiled_with(context, source, function, costs)
             runs = chains([one for one in inside if one.place not in told], recorded)
@@ -485,6 +488,13 @@ def _broken(
         return (
             "a loop in the function waits for the device, and torch.compile skips such a function: move the "
             "code between the waits into its own function, and compile that"
+        )
+    different = variants(context, source, function)
+    if different > RECOMPILE_LIMIT:
+        return (
+            f"torch.compile would compile this again for each of {different} modules, which differ in shapes "
+            f"or in whole numbers that the code reads, and it gives up after {RECOMPILE_LIMIT}: compile a "
+            "function that calls all of them"
         )
     inside = in_order(context, costs)
     if written_out(inside, calls_of(context, source, function)):

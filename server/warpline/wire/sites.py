@@ -159,6 +159,11 @@ class Sync:
     direct: bool | None = None  # the user's line calls it; else torch's or a library's code below that line
 
 
+#: Times that torch.compile compiles one code before it leaves it as it is
+#: (``torch._dynamo.config.recompile_limit``).
+RECOMPILE_LIMIT = 8
+
+
 @dataclass(frozen=True)
 class Module:
     """A module of that type; only embeddings have the sizes."""
@@ -169,6 +174,7 @@ class Module:
     training: bool | None = None  # in the recorded steps
     bias: bool | None = None
     count: int | None = None  # made by that line, with the same frames; None: one
+    variants: int | None = None  # of its class, for torch.compile (``births/variants.py``); None: few
     num_embeddings: int | None = None
     embedding_dim: int | None = None
 

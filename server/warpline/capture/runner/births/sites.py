@@ -12,7 +12,7 @@ from ....wire.sites import Untrained
 from ..imports import when_imported
 from ..lines.userfiles import Location
 from ..patches import Patches
-from . import describe
+from . import describe, variants
 from .contexts import Contexts
 from .untrained import Evaluated, Others
 
@@ -93,9 +93,12 @@ class Sites:
     def found(self) -> list[dict[str, Any]]:
         """The sites as dicts, one for each place, kind and type."""
         sites: dict[tuple[Any, ...], dict[str, Any]] = {}
+        different = variants.counted(self.torch, self.living("module"))
         for kind, place, reference, facts, uses, birth in self.made:
             thing = reference() if reference is not None else None
             facts = {**describe.facts(self.torch, kind, thing), **facts} if thing is not None else facts
+            if type(thing) in different:
+                facts["variants"] = different[type(thing)]
             # If one line makes loaders for several callers (train, test), these are several sites.
             which = birth.way if kind == "loader" else facts.get("construction")
             key = kind, place, facts.get("type"), which
