@@ -10,7 +10,6 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -43,17 +42,7 @@ def lean_torch() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([LEAN, *_python_path()]))
         patch.setenv("LEAN", SAMPLED)
-        if not _leans_on_torch():
-            patch.setenv("WHOLE_TORCH", "1")
         yield
-
-
-def _leans_on_torch() -> bool:
-    """Whether ``LEAN`` knows the torch that is installed, if there is one."""
-    try:
-        return [2, 11] <= [int(part) for part in version("torch").split(".")[:2]] < [2, 15]
-    except PackageNotFoundError:
-        return False
 
 
 @pytest.fixture(scope="module")

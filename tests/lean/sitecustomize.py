@@ -15,10 +15,11 @@ import atexit
 import functools
 import gc
 import importlib
-import os
+import re
 import sys
 import threading
 from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from types import ModuleType
 
 import _short_waits  # noqa: F401  # ours, beside this file
@@ -297,6 +298,16 @@ class Finder:
         pass
 
 
-if not os.environ.get("WHOLE_TORCH"):  # set where torch is older or newer than what this file knows
+def knows_torch():
+    """Whether this file knows the torch of this interpreter. In 2.14 those of ``LATER`` need one another."""
+    spec = PathFinder.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return True  # a test's stand-in comes from elsewhere
+    version = Path(spec.origin).with_name("version.py")
+    found = re.search(r"__version__ = '(\d+)\.(\d+)", version.read_text()) if version.exists() else None
+    return found is None or (2, 11) <= tuple(map(int, found.groups())) < (2, 14)
+
+
+if knows_torch():
     sys.meta_path.insert(0, Finder())
 atexit.register(gc.freeze)  # runs last: no collection looks at all objects of torch at the end
