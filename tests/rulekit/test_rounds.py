@@ -129,6 +129,7 @@ def heads(head: str, body: str) -> list[int]:
         ("for i in range(len(x)):", "out[i].add_(torch.sort(x[i]))"),
         ("for i in range(len(x)):", "out[i : i + 4] += torch.sort(x[i])"),
         ("for i in range(len(x)):", "y = x[i]; h = torch.sort(y); y = h * 2"),
+        ("for i in range(len(x)):", "y = x[i]; y = torch.sort(y); y = scale(y)"),
         ("while i < len(x):", "out.append(torch.sort(x[i]))"),
         ("while i < len(x) and open_:", "out[:, i] = torch.sort(x[:, i])"),
     ],
@@ -152,6 +153,37 @@ def test_a_loop_that_stores_by_its_number_is_no_recurrence(head: str, body: str)
 )
 def test_what_needs_the_round_before_or_trains_stays_a_loop(head: str, body: str) -> None:
     assert heads(head, body) == []
+
+
+NESTED = """\
+for step in range(100):
+    for i in range(len(x)):
+        y = x[i]  #> cost step_ms=1 calls=64; op aten::select count=64 cpu_ms=1
+        for layer in {inner}:
+            y = layer(y){more}  #> cost step_ms=9 calls=256; op aten::sort count=256 cpu_ms=8
+        out.append(y)  #> cost step_ms=0.1 calls=64
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "more"), [("layers", ""), ("range(4)", " + layer")], ids=["layers", "a number of times"]
+)
+def test_the_time_of_a_loop_inside_that_takes_no_pieces_is_of_the_rounds(inner: str, more: str) -> None:
+    example = read_example(NESTED.format(inner=inner, more=more))
+    (found,) = rounds(Context(example.profile, texts(example)))
+    assert found.source.line(found.loop) == 2
+    assert found.count == 64
+    assert sum(cost.step_ms for cost in found.costs) == pytest.approx(10.1)
+
+
+def test_a_loop_inside_that_takes_pieces_itself_is_told_alone() -> None:
+    example = read_example(
+        "for step in range(100):\n    for i in range(8):\n        for j in range(8):\n"
+        "            out[i, j] = torch.sort(x[i, j])  #> cost step_ms=9 calls=64; "
+        "op aten::select count=128 cpu_ms=1; op aten::sort count=64 cpu_ms=8\n"
+    )
+    found = rounds(Context(example.profile, texts(example)))
+    assert [one.source.line(one.loop) for one in found] == [3]
 
 
 PIECES = """\

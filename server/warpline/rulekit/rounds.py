@@ -72,11 +72,12 @@ def rounds(context: Context) -> Iterator[Rounds]:
     its lines ran as often; or an operator of it got the same tensors with another number each time. What is
     looked up in the source is which loop that is, and that it is not a training loop and no recurrence.
     """
-    seen: set[int] = set()
     recorded = _recorded(context)
     ran: dict[tuple[str, str], float] = {}  # by function: how often its lines ran
     for line in context.profile.lines:
         ran[function_of(line)] = max(ran.get(function_of(line), 0.0), line.calls)
+    known: dict[int, Rounds | None] = {}
+    seen: set[int] = set()
     for cost in context.profile.lines:
         most = max(_often(cost, recorded).values(), default=0.0)
         taken = _taken(context, cost.place)
@@ -86,27 +87,63 @@ def rounds(context: Context) -> Iterator[Rounds]:
         loop = _around(source, cost.line)
         if loop is None or id(loop) in seen:
             continue
-        taken = 0.0 if isinstance(loop, Statement) else taken
         seen.add(id(loop))
-        costs = [one for one in context.costs_of(source, loop) if _around(source, one.line) is loop]
-        turned = _turned(source, loop, costs)
-        given = [one for one in costs if _hands_over(source, loop, one.line)]
-        called = dict.fromkeys(line for one in given for line in _called(context, one))
-        if _takes_one_each(costs, recorded) and _keeps_names_only(loop):
-            called |= dict.fromkeys(line for one in given for line in _modules(context, one))
-        costs += [line for line in called if line not in costs]
-        count, whole = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded), False
-        count = taken if taken >= LEAST_ROUNDS else count
-        if count < LEAST_ROUNDS and windows(source, loop):
-            count = max(recorded.get(one.place, {}).get(_FROM_ARRAY, 0) for one in costs)
-        if count < LEAST_ROUNDS:
-            count, whole = _again(context, costs)
-        if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
-            count = min(count, turned) if turned >= LEAST_ROUNDS else count
-            uneven = any(_UNEVEN in _often(one, recorded) for one in costs)
-            found = Rounds(source, loop, costs, count, whole, uneven, begun(context, source, loop, turned))
-            if found.each >= _SEVERAL:
-                yield found
+        if id(loop) not in known:
+            _rounds_of(context, source, loop, taken, recorded, known)
+        if (found := known[id(loop)]) is not None:
+            yield found
+
+
+def _rounds_of(
+    context: Context,
+    source: Source,
+    loop: Loop,
+    taken: float,
+    recorded: Often,
+    known: dict[int, Rounds | None],
+) -> None:
+    """Adds what ``rounds`` says of one loop to ``known``, and of those inside it. ``taken``: pieces that are
+    read of what its head takes apart."""
+    known[id(loop)] = None
+    within = context.costs_of(source, loop)
+    costs = [one for one in within if _around(source, one.line) is loop]
+    turned = _turned(source, loop, costs)
+    # A loop inside that takes no pieces itself, as one over layers, is part of the round.
+    inner = []
+    for one in within:
+        between = _between(source, one.line, loop) if one not in costs else []
+        for other in between:
+            if id(other) not in known:
+                _rounds_of(context, source, other, _taken(context, one.place), recorded, known)
+        if between and not any(known[id(other)] for other in between):
+            inner.append(one)
+    given = [one for one in [*costs, *inner] if _hands_over(source, loop, one.line)]
+    called = dict.fromkeys(line for one in given for line in _called(context, one))
+    if _takes_one_each(costs, recorded) and _keeps_names_only(loop):
+        called |= dict.fromkeys(line for one in given for line in _modules(context, one))
+    costs += [line for line in called if line not in costs]
+    taken = 0.0 if isinstance(loop, Statement) else taken
+    count, whole = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded), False
+    count = taken if taken >= LEAST_ROUNDS else count
+    if count < LEAST_ROUNDS and windows(source, loop):
+        count = max(recorded.get(one.place, {}).get(_FROM_ARRAY, 0) for one in costs)
+    if count < LEAST_ROUNDS:
+        count, whole = _again(context, costs)
+    if count < LEAST_ROUNDS or _trains(source, loop) or _recurrent(loop):
+        return
+    count = min(count, turned) if turned >= LEAST_ROUNDS else count
+    uneven = any(_UNEVEN in _often(one, recorded) for one in costs)
+    costs += [line for line in inner if line not in costs]
+    found = Rounds(source, loop, costs, count, whole, uneven, begun(context, source, loop, turned))
+    known[id(loop)] = found if found.each >= _SEVERAL else None
+
+
+def _between(source: Source, line: int, outer: Loop) -> list[Loop]:
+    """The loops around a line of ``outer`` that are inside it."""
+    innermost = _around(source, line)
+    loops = [innermost] if innermost is not None else []
+    loops += [one for one in source.loops_at(line) if one is not innermost]
+    return [one for one in loops if one is not outer and source.inside(one, outer)]
 
 
 def begun(context: Context, source: Source, loop: Loop, turned: float) -> float:
@@ -340,6 +377,7 @@ def _recurrent(loop: Loop) -> bool:
     """Whether a round hands what the one before gave, or changed, to a call (``h = cell(x[i], h)``): no whole
     tensor can take the place of such rounds. Its number (``out[i] = f(x[i])``) is nothing that it gave."""
     own = {"self", *names_in(_target(loop))}
+    within = own | _set_first(loop)
     for node in descend(_body(loop), cst.Assign, cst.AugAssign, cst.Call):
         changed: list[cst.CSTNode] = []
         calls: list[cst.Call] = [node] if isinstance(node, cst.Call) else [*descend(node.value, cst.Call)]
@@ -349,10 +387,24 @@ def _recurrent(loop: Loop) -> bool:
             changed = [node.target]
         elif isinstance(node.func, cst.Attribute) and node.func.attr.value.endswith("_"):
             changed = [node.func.value]
-        targets = {name for one in changed for name in names_in(_changed(one))} - own
+        targets = {name for one in changed for name in names_in(_changed(one))} - within
         if targets & {name for call in calls for arg in call.args for name in names_in(arg)}:
             return True
     return _handed_back(loop, own)
+
+
+def _set_first(loop: Loop) -> set[str]:
+    """Names that each round sets before it reads them: what it does to them is done within the round."""
+    found: set[str] = set()
+    read: set[str] = set()
+    for line in loop.body.body if isinstance(loop, Statement) else ():
+        for part in line.body if isinstance(line, cst.SimpleStatementLine) else [line]:
+            if isinstance(part, cst.Assign):
+                read |= names_in(part.value)
+                targets = {one.target.value for one in part.targets if isinstance(one.target, cst.Name)}
+                found |= targets - read
+            read |= names_in(part)
+    return found
 
 
 def _handed_back(loop: Loop, own: set[str]) -> bool:
