@@ -23,7 +23,6 @@ ACTIVATIONS = [
     ("tanh", "torch.tanh(x)", "(torch.exp(x) - torch.exp(-x)) / (torch.exp(x) + torch.exp(-x))"),
     ("tanh-of-sigmoid", "torch.tanh(x)", "2 * torch.sigmoid(2 * x) - 1"),
     ("silu-of-tanh", "F.silu(x)", "0.5 * x * (torch.tanh(x / 2) + 1)"),
-    ("softsign", "F.softsign(x)", "x / (1 + x.abs())"),
     ("log-sigmoid", "F.logsigmoid(x)", "torch.log(torch.sigmoid(x))"),
     ("leaky", "F.leaky_relu(x, 0.2)", "torch.where(x > 0, x, 0.2 * x)"),
     ("leaky-max", "F.leaky_relu(x, 0.01)", "torch.maximum(x, x * 0.01)"),
@@ -95,6 +94,8 @@ OTHERS = [
     ("hand-written-attention", "torch.softmax((x @ x.mT if y is None else x @ x.mT + y) * 0.3, -1) @ x"),
     ("hand-written-activation", "torch.relu(x).clamp(max=10)"),
     ("hand-written-activation", "torch.relu(x) * (x < 1000)"),
+    # torch writes it out in the same way.
+    ("hand-written-activation", "x / (1 + x.abs())"),
     # One call, beside what changes nothing.
     ("hand-written-activation", "torch.sigmoid(x * 1.0)"),
     ("hand-written-activation", "F.silu(x) / 1 + 0.0"),

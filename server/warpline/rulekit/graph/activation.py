@@ -21,6 +21,7 @@ _STEP = 1e-4
 #: A slope nearer to one is not an activation but a factor with a small number in it.
 _MOST_SLOPE = 0.9
 
+#: Those that torch has a fused operator for: it writes out softsign and tanhshrink itself.
 _FIXED: tuple[tuple[str, str, Callable[[float], float]], ...] = (
     ("GELU", "F.gelu", gelu),
     ("GELU", 'F.gelu(..., approximate="tanh")', gelu_tanh),
@@ -33,7 +34,6 @@ _FIXED: tuple[tuple[str, str, Callable[[float], float]], ...] = (
     ("Sigmoid", "torch.sigmoid", sigmoid),
     ("Tanh", "torch.tanh", math.tanh),
     ("ReLU", "F.relu", lambda x: max(x, 0.0)),
-    ("Softsign", "F.softsign", lambda x: x / (1 + abs(x))),
     ("SELU", "F.selu", lambda x: 1.0507009873554805 * (x if x > 0 else 1.6732632423543772 * math.expm1(x))),
     ("An approximation of GELU", "", lambda x: x * sigmoid(1.702 * x)),
 )
