@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.annotated import FILE, read_example, texts
+from warpline.model.report import Fix
 from warpline.rulekit import Context, Refused
 from warpline.rulekit.compiling import compile_model
 from warpline.rulekit.training import training_steps
@@ -44,21 +45,25 @@ def _context(text: str, ran: tuple[int, ...], argv: tuple[str, ...] = ()) -> Con
     return Context(replace(profile, facts=facts, manifest=manifest), texts(example))
 
 
+def _fix(context: Context) -> Fix:
+    return compile_model(context, training_steps(context)[0])
+
+
 def test_below_the_statement_that_ran_last() -> None:
-    step = training_steps(_context(TEXT, (1, 2, 3, 5, 6, 7)))[0]
-    after = apply(TEXT, compile_model(step).edits)
+    context = _context(TEXT, (1, 2, 3, 5, 6, 7))
+    after = apply(TEXT, _fix(context).edits)
     assert after.splitlines()[1:3] == ["model = Net()", "model.compile()"]
 
 
 def test_a_run_that_does_not_say_what_ran_is_as_before() -> None:
-    step = training_steps(_context(TEXT, ()))[0]
-    assert apply(TEXT, compile_model(step).edits).splitlines()[-1] == "model.compile()"
+    context = _context(TEXT, ())
+    assert apply(TEXT, _fix(context).edits).splitlines()[-1] == "model.compile()"
 
 
 def test_a_switch_of_the_script_is_named() -> None:
-    step = training_steps(_context(SWITCH, (1, 2, 3, 5, 6, 7)))[0]
+    context = _context(SWITCH, (1, 2, 3, 5, 6, 7))
     with pytest.raises(Refused, match=r"did not run: `torch\.compile\(model\)` \(line \d+, a branch of `if"):
-        compile_model(step)
+        _fix(context)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +76,9 @@ def test_a_switch_of_the_script_is_named() -> None:
     ],
 )
 def test_an_option_that_switches_it_off_is_named(test: str, argv: tuple[str, ...], said: str) -> None:
-    step = training_steps(_context(SWITCH.replace("if compile", f"if {test}"), (1, 2, 3, 5, 6, 7), argv))[0]
+    context = _context(SWITCH.replace("if compile", f"if {test}"), (1, 2, 3, 5, 6, 7), argv)
     with pytest.raises(Refused, match=said):
-        compile_model(step)
+        _fix(context)
 
 
 #: A model for each fold, and steps in loops within.
@@ -90,7 +95,7 @@ for fold in range(4):
 
 def test_a_model_that_is_made_in_a_loop_around_the_steps() -> None:
     text = FOLDS.format(made="model = Net()")
-    after = apply(text, compile_model(training_steps(_context(text, ()))[0]).edits)
+    after = apply(text, _fix(_context(text, ())).edits)
     assert after.splitlines()[2:4] == ["    model = Net()", "    model.compile()"]
 
 
@@ -98,7 +103,7 @@ def test_a_model_that_is_made_in_a_loop_around_the_steps() -> None:
 def test_no_line_above_the_loop_that_gives_the_model_its_value(made: str) -> None:
     text = FOLDS.format(made=made)
     with pytest.raises(Refused, match="the loop gives `model` a value"):
-        compile_model(training_steps(_context(text, ()))[0])
+        _fix(_context(text, ()))
 
 
 #: An object of no module's class is called before the model.
@@ -119,13 +124,13 @@ for batch in loader:
 @pytest.mark.parametrize("name", ["masks", "model_masks"])
 def test_an_object_that_is_no_module_is_not_the_model(name: str) -> None:
     text = MASKED.format(bases="", name=name)
-    after = apply(text, compile_model(training_steps(_context(text, ()))[0]).edits)
+    after = apply(text, _fix(_context(text, ())).edits)
     assert "net.compile()" in after and f"{name}.compile()" not in after
 
 
 def test_an_object_of_a_class_with_a_base_may_be_one() -> None:
     text = MASKED.format(bases="(Layer)", name="model_masks")
-    after = apply(text, compile_model(training_steps(_context(text, ()))[0]).edits)
+    after = apply(text, _fix(_context(text, ())).edits)
     assert "model_masks.compile()" in after
 
 
@@ -155,9 +160,47 @@ class Session:
 )
 def test_a_model_that_is_assigned_beside_others(made: str, offered: bool) -> None:
     text = SESSION.format(made=made)
-    step = training_steps(_context(text, ()))[0]
+    context = _context(text, ())
     if offered:
-        assert f"{made}\n        self.net.compile()\n" in apply(text, compile_model(step).edits)
+        assert f"{made}\n        self.net.compile()\n" in apply(text, _fix(context).edits)
     else:
         with pytest.raises(Refused, match="neither the creation of the model nor a loop"):
-            compile_model(step)
+            _fix(context)
+
+
+#: A model whose class, or one that it inherits from, has methods of its own with names of nn.Module's.
+OWN = """\
+from torch import nn
+class Base(nn.Module):
+    def compile(self, loss, optimizer):
+        self.loss = loss
+class Net({base}):
+    def forward(self, x):
+        return x
+net = {made}  #> site module type=__main__.Net
+net.compile("mse", "adam")
+for batch in loader:
+    loss = net(batch).mean()
+    loss.backward()
+def load():
+    return Net() if fast else None
+"""
+
+
+@pytest.mark.parametrize("made", ["Net()", "Net().cuda()", "load()"])
+def test_a_compile_of_the_script_s_own_is_not_called(made: str) -> None:
+    text = OWN.format(base="Base", made=made)
+    after = apply(text, _fix(_context(text, ())).edits)
+    assert "\nnn.Module.compile(net)\nnet.compile(" in after
+
+
+def test_a_compile_of_another_class_s_is_no_matter() -> None:
+    text = OWN.format(base="nn.Module", made="Net()").replace('net.compile("mse", "adam")\n', "")
+    assert "\nnet.compile()\n" in apply(text, _fix(_context(text, ())).edits)
+
+
+def test_options_of_such_a_call() -> None:
+    text = OWN.format(base="Base", made="Net()")
+    context = _context(text, ())
+    fix = compile_model(context, training_steps(context)[0], graphs=True)
+    assert 'nn.Module.compile(net, mode="reduce-overhead")\n' in apply(text, fix.edits)

@@ -12,14 +12,19 @@ from warpline.syntax.edits import Edits, Refused
 from warpline.text.edits import apply
 
 
+def context_of(code: str) -> Context:
+    profile = read_project({"train.py": code}).profile
+    return Context(profile, profile.sources.get)
+
+
 def step_of(code: str) -> TrainingStep:
-    example = read_project({"train.py": code})
-    return next(one for one in training_steps(Context(example.profile, example.profile.sources.get)))
+    return training_steps(context_of(code))[0]
 
 
 def compiled(code: str) -> str:
-    step = step_of(code)
-    return apply(step.source.text, compile_model(step).edits)
+    context = context_of(code)
+    step = training_steps(context)[0]
+    return apply(step.source.text, compile_model(context, step).edits)
 
 
 ACCELERATE = """
@@ -127,7 +132,7 @@ def test_a_library_s_model_that_only_infers(made: str) -> None:
     context = Context(project.profile, project.texts.get)
     (step,) = steps(context)
     assert [step.source.code(one) for one in step.forward] == ["out = model(x)"]
-    text = apply(step.source.text, compile_model(step).edits)
+    text = apply(step.source.text, compile_model(context, step).edits)
     assert f"{made}\nmodel.compile()\n" in text
 
 

@@ -197,11 +197,10 @@ def test_a_line_that_computes_of_such_weights_alone_and_of_others() -> None:
     assert (line, saved) == (1, pytest.approx(12 * share + 6 * (1 - share)))
 
 
-def untrained(line: str, site: str) -> tuple[int, str]:
+def untrained(line: str, site: str, below: str = "") -> tuple[int, str]:
     """Line of the finding and that line with its edit, where the first one is ``line`` with that site."""
-    example = read_example(
-        ADAPTED.replace("model = Decoder()  #> site module type=__main__.Decoder", f"{line}  {site}")
-    )
+    text = ADAPTED.replace("model = Decoder()  #> site module type=__main__.Decoder", f"{line}  {site}")
+    example = read_example(text + below)
     flow = Dataflow(missing="", shapes=((64, 256),), shape=(0,), unheld=(0,))
     facts = replace(example.profile.facts, dataflow=flow, flags=Flags(grad_enabled_in_step=True))
     (draft,) = WastedGradient().find(Context(replace(example.profile, facts=facts), texts(example)))
@@ -219,6 +218,15 @@ def test_or_where_it_is_made() -> None:
     site = "#> site untrained type=Bank weights=2 evaluated=false"
     assert untrained("bank = Bank(3).cuda()", site) == (1, "bank = Bank(3).requires_grad_(False).cuda()")
     assert untrained("bank = build(3)", site) == (1, "bank = build(3)")  # what it returns is not told
+
+
+def test_a_method_of_the_class_s_own_is_not_called() -> None:
+    site = "#> site untrained type=Bank weights=2 evaluated=false"
+    own = "from torch import nn\nclass {}(nn.Module):\n    def requires_grad_(self, layers):\n        pass\n"
+    line = "bank = Bank(3).cuda()"
+    after = "bank = nn.Module.requires_grad_(Bank(3), False).cuda()"
+    assert untrained(line, site, own.format("Bank")) == (1, after)
+    assert untrained(line, site, own.format("Other")) == (1, "bank = Bank(3).requires_grad_(False).cuda()")
 
 
 def test_an_edit_freezes_all_that_is_not_trained_or_there_is_none() -> None:

@@ -8,6 +8,7 @@ from tests.annotated import read_example, texts
 from warpline.model.change import ChannelsLast, Replace, Together
 from warpline.rulekit import Context
 from warpline.rules.channels_first_conv import ChannelsFirstConv
+from warpline.text.edits import apply
 
 TRAINED = """\
 #> steps step_ms=20
@@ -38,3 +39,18 @@ def test_norms_are_faster_whether_or_not_tensors_are_turned(kernel: str) -> None
     parts = otherwise.changes if isinstance(otherwise, Together) else (otherwise,)
     assert ChannelsLast() in parts
     assert len(parts) == (1 if kernel == "nchwToNhwcKernel" else 2)
+
+
+def test_a_to_of_the_script_s_own_is_not_called() -> None:
+    own = """\
+class Spots(torch.nn.Module):
+    def to(self, device):
+        self.device = device
+        return super().to(device)
+
+"""
+    text = TRAINED.format(kernel="nchwToNhwcKernel", shapes="[[4,24,32,32]] strides=[[24576,1024,32,1]]")
+    example = read_example(text.replace("class Spots(torch.nn.Module):\n", own))
+    (draft,) = ChannelsFirstConv().find(Context(example.profile, texts(example)))
+    after = apply(example.text, draft.fixes[0].edits)
+    assert "\ntorch.nn.Module.to(spots, memory_format=torch.channels_last)\n" in after

@@ -17,11 +17,14 @@ from warpline.rulekit.model_calls import compiled_with, model_calls
 from warpline.rulekit.model_lines import (
     about_model,
     below_its_making,
+    classes_of,
     is_torchs,
     made_by_calls,
     model_made,
     model_place,
     named_at,
+    on_module,
+    replaced,
     several,
     trained,
 )
@@ -34,8 +37,8 @@ from warpline.wire.sites import Compile, Module, facts_of
 
 #: ``Module.compile()`` leaves the code of torch's own modules as it is (seen with torch 2.4 to 2.13, where
 #: ``nn.Sequential(…).compile()`` compiles nothing); this form compiles it, and keeps the model's names.
-_OF_TORCHS = "{model}.forward = torch.compile({model}.forward)"
-_OF_OTHERS = "{model}.compile()"
+_OF_TORCHS = "{model}.forward = torch.compile({model}.forward{option})"
+_COMPILE = "compile"
 #: Inductor's name for launching what it compiled as CUDA graphs.
 _GRAPHS = 'mode="reduce-overhead"'
 #: In the names of the autograd nodes of gradients that are differentiated.
@@ -77,16 +80,16 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
     alone = step is not None and trained(step)[0] is not None
     models = sorted(several(steps), key=lambda one: model_place(*one)) if not alone else []
     if models:
-        fixes: list[Callable[[], Fix]] = [partial(compile_several, models)]
+        fixes: list[Callable[[], Fix]] = [partial(compile_several, context, models)]
         place: tuple[str, int] | None = model_place(*models[0])
     elif (elsewhere := _made_elsewhere(context, step)) is not None:
-        fixes, place = _where_made(context, *elsewhere), (elsewhere[0].path, elsewhere[1])
+        fixes, place = _where_made(context, elsewhere)
         if step is not None and model_overwritten(context, step):
             fixes = fixes[:1]
     else:
-        fixes = [partial(compile_model, step)]
+        fixes = [partial(compile_model, context, step)]
         if step is None or not model_overwritten(context, step):
-            fixes.append(partial(compile_model, step, graphs=True))
+            fixes.append(partial(compile_model, context, step, graphs=True))
         place = model_place(step) if step is not None else None
     once = not differentiates_twice(context)
     compiled = models or ([(step, name)] if step is not None and (name := trained(step)[0]) else [])
@@ -106,14 +109,13 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
 def target_made(context: Context, site: Site, calls: float) -> Target:
     """The one model of a class of the script's own whose ``forward`` the steps run ``calls`` times, by where
     it gets its name."""
-    source, line = named_at(context, site)
-    fixes = _where_made(context, source, line)[:1]
-    return Target((source.path, line), fixes, promised=True, graphs=False, calls=max(1.0, calls))
+    fixes, place = _where_made(context, site)
+    return Target(place, fixes[:1], promised=True, graphs=False, calls=max(1.0, calls))
 
 
-def _made_elsewhere(context: Context, step: TrainingStep | None) -> tuple[Source, int] | None:
-    """Where the model gets its name that the step's function, perhaps a closure, is given. It has to be the
-    only one of a class of the script's own. None where the step's file makes it, or has a loop around the
+def _made_elsewhere(context: Context, step: TrainingStep | None) -> Site | None:
+    """Where the model was made that the step's function, perhaps a closure, is given. It has to be the only
+    one of a class of the script's own. None where the step's file makes it, or has a loop around the
     step."""
     name, layer = trained(step) if step is not None else (None, None)
     if step is None or name is None or layer is not None or step.loop is not None:
@@ -124,18 +126,21 @@ def _made_elsewhere(context: Context, step: TrainingStep | None) -> tuple[Source
     born = [model_born(context, cost) for cost in context.profile.lines if function_of(cost) in called]
     site = born[0] if born and all(one == born[0] for one in born) else None
     alone = site is not None and (facts_of(Module, site).count or 1) == 1
-    return named_at(context, site) if site is not None and alone else None
+    return site if alone else None
 
 
-def _where_made(context: Context, source: Source, line: int) -> list[Callable[[], Fix]]:
-    made = partial(_compile_made, context, source, line)
-    return [made, partial(made, graphs=True)]
+def _where_made(context: Context, site: Site) -> tuple[list[Callable[[], Fix]], tuple[str, int]]:
+    """The ways to compile the model made at ``site`` where it gets its name, and that line."""
+    source, line = named_at(context, site)
+    made = partial(_compile_made, context, source, line, facts_of(Module, site).type or "")
+    return [made, partial(made, graphs=True)], (source.path, line)
 
 
-def _compile_made(context: Context, source: Source, line: int, *, graphs: bool = False) -> Fix:
+def _compile_made(context: Context, source: Source, line: int, kind: str, *, graphs: bool = False) -> Fix:
     unnamed = "the model is not given a name where it is made: call its `compile()`"
-    code = f"{{model}}.compile({_GRAPHS})" if graphs else _OF_OTHERS
-    edits = below_its_making(context, source, line, Edits(source), code, unnamed)
+    edits = Edits(source)
+    code = on_module(context, edits, {kind}, _COMPILE, _GRAPHS if graphs else "")
+    below_its_making(context, source, line, edits, code, unnamed)
     return edits.fix("Compile the model" + (", as CUDA graphs" if graphs else ""), "unsafe")
 
 
@@ -156,7 +161,7 @@ def of_one_pass(context: Context, fix: Callable[[], Fix]) -> Fix:
     return fix()
 
 
-def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
+def compile_model(context: Context, step: TrainingStep | None, *, graphs: bool = False) -> Fix:
     """Compile what the step trains, with ``graphs`` as CUDA graphs. Raises Refused where it is not found, or
     compiled already."""
     if step is None:
@@ -165,31 +170,37 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
             "step calls, a model by its `compile()` or a function by `torch.compile`"
         )
     name, layer = trained(step)
-    code = _OF_TORCHS if name is not None and is_torchs(step, name) else _OF_OTHERS
-    of_torchs = code is _OF_TORCHS
     edits = Edits(step.source)
-    if of_torchs:
-        _set_forward(step, name, edits)
+    own = replaced(context, classes_of(step, name or ""), _COMPILE)
+    code = _compiling(context, step, name, edits)
     if graphs:
         if layer is not None:
             raise Refused("the step calls its layers one by one, and each would be a separate graph")
         if code.format(model=name) in step.source.text:
             raise Refused("the script already compiles it")
-        code = code[:-1] + (", " if of_torchs else "") + _GRAPHS + ")"
-    present = _compiled_at(step, name) if name is not None and layer is None else None
-    off = _switched_off(step, name)
+        code = _compiling(context, step, name, edits, _GRAPHS)
+    present = _compiled_at(step, name) if name is not None and layer is None and not own else None
+    off = _switched_off(step, name, own)
     if off is not None:
         raise Refused(f"the script does this already, but that line did not run: {off}")
     if present is None:
         about_model(step, edits, code, each=code)
-    elif not of_torchs:
+    elif name is None or not is_torchs(step, name):
         raise Refused("the script already does this")
     else:
         edits.replace_statement(present, code.format(model=name))
     return edits.fix("Compile the model" + (", as CUDA graphs" if graphs else ""), "unsafe")
 
 
-def _set_forward(step: TrainingStep, name: str | None, edits: Edits) -> None:
+def _compiling(context: Context, step: TrainingStep, name: str | None, edits: Edits, option: str = "") -> str:
+    """The code that compiles ``{model}``, which the step calls ``name``, with an option."""
+    if name is None or not is_torchs(step, name):
+        return on_module(context, edits, classes_of(step, name or ""), _COMPILE, option)
+    _set_forward(step, name, edits)
+    return _OF_TORCHS.format(model="{model}", option=f", {option}" if option else "")
+
+
+def _set_forward(step: TrainingStep, name: str, edits: Edits) -> None:
     """Prepares for a ``forward`` that is set on the object ``name``. Raises Refused where the object may be
     copied, as its copy would run the original's, with the original's weights; and where it is pickled."""
     source = step.source
@@ -204,7 +215,7 @@ def _set_forward(step: TrainingStep, name: str | None, edits: Edits) -> None:
         raise Refused("torch has another name in this file")
 
 
-def compile_several(models: Sequence[tuple[TrainingStep, str]]) -> Fix:
+def compile_several(context: Context, models: Sequence[tuple[TrainingStep, str]]) -> Fix:
     """Compile each of the modules that the steps call (``model_lines.several``). Raises Refused where one is
     not found, or compiled already."""
     edits = Edits(models[0][0].source)
@@ -212,26 +223,25 @@ def compile_several(models: Sequence[tuple[TrainingStep, str]]) -> Fix:
         made = model_made(step, name)
         if made is None or step.source is not edits.source:
             raise Refused(f"`{name}` is made elsewhere: compile it there")
-        of_torchs = is_torchs(step, name)
-        if of_torchs:
-            _set_forward(step, name, edits)
-        line = (_OF_TORCHS if of_torchs else _OF_OTHERS).format(model=name)
-        if line in step.source.text or _switched_off(step, name) is not None:
+        line = _compiling(context, step, name, edits).format(model=name)
+        own = replaced(context, classes_of(step, name), _COMPILE)
+        if line in step.source.text or _switched_off(step, name, own) is not None:
             raise Refused("the script already does this for some of its models")
         edits.insert_after(made, line)
     return edits.fix("Compile the models", "unsafe")
 
 
-def _switched_off(step: TrainingStep, name: str | None) -> str | None:
+def _switched_off(step: TrainingStep, name: str | None, own: bool) -> str | None:
     """The call that would compile the model, in a branch that was not taken: its code, its line, the
-    condition, and the options of the command line that it tests."""
+    condition, and the options of the command line that it tests. ``own``: the model's ``compile`` is the
+    script's, and does something else."""
     for call in step.source.nodes(cst.Call):
         if name is None or step.ran(call):
             continue
         given = call.args[0].value if call.args else None
         function = step.source.is_named(call.func, "torch.compile") and given is not None
         compiled = function and given is not None and step.source.code(given) == name
-        if compiled or step.source.code(call.func) == f"{name}.compile":
+        if compiled or (not own and step.source.code(call.func) == f"{name}.{_COMPILE}"):
             around = [one for one in step.source.ancestors(call) if isinstance(one, cst.If)]
             under = f", a branch of `if {step.source.code(around[0].test)}`" if around else ""
             passed = [f"`{word}`" for test in around for word in _options(step, test.test)]

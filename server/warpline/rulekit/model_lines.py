@@ -117,6 +117,32 @@ def below_statement(source: Source, statement: Statement, edits: Edits, code: st
     return edits
 
 
+def on_module(context: Context, edits: Edits, classes: Iterable[str], method: str, given: str = "") -> str:
+    """The code of a call of ``nn.Module``'s ``method`` on ``{model}``, which is of one of ``classes``: by the
+    class ``Module`` where the script's has a method of that name of its own, which may do anything."""
+    if not replaced(context, classes, method):
+        return f"{{model}}.{method}({given})"
+    module = edits.add_import("torch.nn.Module", "import torch")
+    return f"{module}.{method}({', '.join(['{model}', *([given] if given else [])])})"
+
+
+def replaced(context: Context, classes: Iterable[str], method: str) -> bool:
+    """Whether one of ``classes``, or a class of the script's that it inherits from, has a ``method`` of its
+    own. Where one is not seen ("", or none is given), any class counts that the script makes modules of."""
+    waiting = [name.rpartition(".")[2] for name in classes]
+    if not all(waiting) or not waiting:
+        types = (facts_of(Module, site).type or "" for site in context.sites(Module.KIND))
+        waiting += [name.rpartition(".")[2] for name in types]
+    waiting, seen = [name for name in waiting if name], {""}
+    while waiting:
+        seen.add(name := waiting.pop())
+        for source, owner in context.classes(name):
+            if method in methods(owner):
+                return True
+            waiting += {source.name(base.value).rpartition(".")[2] for base in owner.bases} - seen
+    return False
+
+
 def several(steps: Iterable[TrainingStep]) -> list[tuple[TrainingStep, str]]:
     """The modules that the steps call where none of them alone is the model (an actor and its critics, the
     networks of a GAN), each with a step of its file. Only what is seen to be made of a module's class."""

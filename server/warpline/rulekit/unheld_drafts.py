@@ -20,6 +20,7 @@ from warpline.rulekit.graph.thrown import Visits
 from warpline.rulekit.graph.unheld import Unheld, calls_of_unheld, of_unheld
 from warpline.rulekit.kernels import is_product
 from warpline.rulekit.message import count
+from warpline.rulekit.model_lines import on_module
 from warpline.rulekit.optimizer_step import parameter_shapes
 from warpline.rulekit.origins import called_as
 from warpline.rulekit.saving import Spent, leaving
@@ -227,7 +228,8 @@ def _without_gradients(context: Context, untrained: list[tuple[tuple[str, int], 
         again = source.calls(line, "requires_grad_") or any(map(names.__contains__, asking(context)))
         if file != source.path or facts.shared or len(found) != 1 or again:
             raise Refused(_BY_HAND)
-        edits.replace(found[0], f"{source.code(found[0])}.requires_grad_(False)")
+        code = on_module(context, edits, {facts.type or ""}, "requires_grad_", "False")
+        edits.replace(found[0], code.format(model=source.code(found[0])))
     return edits.fix("Ask for no gradients of these weights", "unsafe")
 
 

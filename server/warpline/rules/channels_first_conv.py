@@ -217,10 +217,13 @@ from warpline.rulekit.model_lines import (
     about_model,
     below_its_making,
     below_statement,
+    classes_of,
     finished_in,
     given_a_name,
     model_place,
     named_at,
+    on_module,
+    replaced,
     trained,
 )
 from warpline.rulekit.models_given import Made, given_model
@@ -229,6 +232,7 @@ from warpline.rulekit.training import TrainingStep
 from warpline.rulekit.views import reshaped
 from warpline.syntax.source import Source, is_method, receiver
 from warpline.wire.precision import HALF
+from warpline.wire.sites import Module, facts_of
 
 #: Percent of the step that convolutions take on a CPU before another layout is tried.
 _MUCH_ON_A_CPU = 10.0
@@ -361,16 +365,16 @@ def _converted(context: Context, step: TrainingStep) -> Edits:
     name = edits.add_import("torch.channels_last", "import torch")
     if _always(context, source, model, edits):
         return edits
-    code = f"{{model}}.to(memory_format={name})"
+    code = on_module(context, edits, classes_of(step, model or ""), "to", f"memory_format={name}")
     if made is not None:
         return below_statement(source, made, edits, code.format(model=model))
     finished = _finished(step)
     if finished is None:
         about_model(step, edits, code)
-    elif is_method(finished, "to"):
+    elif is_method(finished, "to") and not replaced(context, classes_of(step, model or ""), "to"):
         edits.set_argument(finished, "memory_format", name)
     else:
-        edits.replace(finished, f"{source.code(finished)}.to(memory_format={name})")
+        edits.replace(finished, code.format(model=source.code(finished)))
     return edits
 
 
@@ -386,7 +390,9 @@ def _converted_where_made(context: Context, hottest: LineCost) -> Edits:
     given = given_a_name(context, source, line)
     if given is not None and _always(context, source, given[1], edits):
         return edits
-    return below_its_making(context, source, line, edits, f"{{model}}.to(memory_format={name})", unnamed)
+    kind = facts_of(Module, born).type or ""
+    code = on_module(context, edits, {kind}, "to", f"memory_format={name}")
+    return below_its_making(context, source, line, edits, code, unnamed)
 
 
 def _always(context: Context, source: Source, model: str | None, edits: Edits) -> bool:

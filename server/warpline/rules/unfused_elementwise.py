@@ -383,7 +383,7 @@ class UnfusedElementwise(Rule):
                 fixes=[
                     broken
                     or (
-                        partial(compile_model, step)
+                        partial(compile_model, context, step)
                         if step
                         else partial(_fix, context, source, function, costs)
                     )
