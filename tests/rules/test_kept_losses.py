@@ -223,6 +223,17 @@ def test_only_the_newest_entries_are_read(kept: str, read: str, found: bool) -> 
     assert [draft.line for draft in drafts] == ([6] if found else [])
 
 
+@pytest.mark.parametrize(("growth", "found"), [(262_144, True), (10_000, False)])
+def test_what_nothing_reads_is_told_as_soon_as_a_long_run_notices(growth: int, found: bool) -> None:
+    text = STORED.format(kept=APPENDED, read="return self.taps['x'][-1]").replace("20971520", str(growth))
+    example = read_example(text)
+    drafts = list(MemoryGrowth().find(Context(example.profile, texts(example))))
+    assert [draft.line for draft in drafts] == ([6] if found else [])
+    read = STORED.format(kept=APPENDED, read="return self.taps").replace("20971520", str(growth))
+    example = read_example(read)
+    assert not list(MemoryGrowth().find(Context(example.profile, texts(example))))
+
+
 CACHED = """\
 #> device kind=cpu; memory growth_bytes_per_step=20971520 free_bytes=20000000000
 import functools

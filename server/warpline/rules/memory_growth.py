@@ -416,17 +416,22 @@ class MemoryGrowth(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         yield from work_on_all(context)
-        growth = growth_bytes(context)
+        growth = growth_bytes(context, mistaken=True)
         kept = [cost for cost in context.profile.lines if cost.kept_bytes > 0]
         if growth is None or not kept:
             return
+        # What nothing reads is a mistake however little it is; what something reads may be wanted.
+        little = growth_bytes(context) is None
         line = max(kept, key=lambda cost: cost.kept_bytes)
         cause = line.place
+        if little and not context.on_gpu:
+            yield from _for_nothing(context, line, growth)
+            return
         name, shared = _whole(line), detached(context, line)
         number = bool(name) and len(shared) == 1
         parts = [] if number else parts_kept(context, line)
         caches = endless_caches(context, line)
-        if len(caches) == 1:
+        if len(caches) == 1 and not little:
             yield _cached(context, *caches[0], growth)
             return
         if not context.on_gpu and len(parts) != 1:
@@ -454,6 +459,8 @@ class MemoryGrowth(Rule):
             text += f" Nothing reads more of `{newest.keeper}` than its newest entries."
             fixes = [newest.shortened]
         if copied is None and _one_pass(context, place, growth):
+            return
+        if little and (newest is None or newest.place != place):
             return
         yield _growing(context, place, line, growth, text, fixes, times)
 
