@@ -14,6 +14,7 @@ from warpline.model.report import Finding
 from warpline.rulekit import Context, Refused
 from warpline.rulekit.framework_settings import setting_fix
 from warpline.rulekit.frameworks import applies
+from warpline.rules.hand_written_activation import HandWrittenActivation
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 from warpline.wire.frameworks import constructions
@@ -413,11 +414,82 @@ def test_a_configuration_that_does_not_ask_for_eager_attention_is_left(given: st
     profile = replace(example.profile, facts=replace(example.profile.facts, sites=sites))
     context = Context(profile, texts(example))
     (one,) = (one for one in constructions() if one.key == "transformers.PreTrainedConfig")
-    (setting,) = one.settings
+    (setting,) = (each for each in one.settings if each.rule == "hand-written-attention")
     assert applies(context, sites[0], setting) == offered
     if offered:
         fix = setting_fix(context, sites[0], one, setting)
         assert 'attn_implementation="sdpa"' in apply(example.text, fix.edits)
+
+
+GELU = """\
+#> steps step_ms=100
+config = {name}(n_layer=2{given})
+#^ site framework construction=transformers.PreTrainedConfig type={name} "parameters=['{argument}']" {values}
+model = GPT2LMHeadModel(config)
+Trainer(model=model).train()
+#^ cost step_ms=100 device_ms=100
+#^ inside file=/lib/transformers/activations.py line=66 step_ms={spent} function={function}
+#^ inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=60 function=GPT2Block.forward
+#^ op aten::tanh count=12 device_ms=2; op aten::tanh count=12 phase=recompute device_ms=2
+#^ op aten::mul phase=backward count=12 device_ms=3
+"""
+
+
+def gelu(
+    argument: str = "activation_function",
+    name: str = "GPT2Config",
+    given: str = "",
+    values: str = "",
+    function: str = "NewGELUActivation.forward",
+    spent: int = 30,
+) -> str:
+    named = {"argument": argument, "name": name, "given": given, "values": values, "function": function}
+    return GELU.format(**named, spent=spent)
+
+
+@pytest.mark.parametrize("argument", ["activation_function", "hidden_act", "dense_act_fn"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_gelu_of_several_operators_is_chosen_in_the_configuration(argument: str, known: bool) -> None:
+    values = f"\"values={{'{argument}': 'gelu_new'}}\"" if known else ""
+    finding, text = found(gelu(argument, values=values), "hand-written-activation")
+    (fix,) = finding.fixes
+    assert f'GPT2Config(n_layer=2, {argument}="gelu_pytorch_tanh")' in apply(text, fix.edits)
+    assert (finding.line, finding.cause.line) == (1, 3)
+    assert f"`{argument}` of `GPT2Config`" in finding.message
+    assert "30.0 ms a step (30 %)" in finding.message
+
+
+def test_what_a_fused_gelu_takes() -> None:
+    example = read_example(gelu())
+    (draft,) = HandWrittenActivation().find(Context(example.profile, texts(example)))
+    assert draft.saving_ms == pytest.approx(30 - 2 - 3 - 2)  # forward, backward, and forward again
+
+
+def test_one_that_is_written_there_is_changed() -> None:
+    code = gelu("hidden_act", given=", hidden_act='gelu_python'", function="GELUActivation._gelu_python")
+    example = found(
+        code.replace("type=", "\"values={'hidden_act': 'gelu_python'}\" type="), "hand-written-activation"
+    )
+    assert 'hidden_act="gelu"' in apply(example[1], example[0].fixes[0].edits)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        gelu(values="\"values={'activation_function': 'relu'}\""),
+        gelu("hidden_size"),
+        gelu().replace("PreTrainedConfig", "TrainingArguments"),
+    ],
+)
+def test_where_the_configuration_does_not_choose_it_it_stays(code: str) -> None:
+    finding, _ = found(code, "hand-written-activation")
+    assert (finding.line, finding.fixes) == (3, ())
+
+
+def test_a_fused_one_is_left() -> None:
+    example = read_example(gelu(function="GELUTanh.forward"))
+    every = diagnose(example.profile, example.profile.sources.get).findings
+    assert "hand-written-activation" not in {one.rule for one in every}
 
 
 def test_every_setting_of_a_trainer_can_be_written() -> None:

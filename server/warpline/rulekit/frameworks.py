@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from math import prod
 
 import libcst as cst
@@ -58,11 +59,30 @@ def applies(context: Context, site: Site, setting: Setting) -> bool:
     values.update(facts_of(Framework, site).values or {})
     if any(values.get(name) not in wanted for name, wanted in setting.only):
         return False
+    # The framework has other functions for the same, with arguments of their own.
+    if setting.functions and not any(spent_in(cost, setting.functions) for cost in context.profile.lines):
+        return False
+    if setting.functions and setting.only and not _takes(site, setting):
+        return False
     if setting.frozen and not _adapts(context, setting.frozen):
         return False
     if "tf32" in setting.arguments and context.profile.facts.flags.allow_tf32:
         return False  # compiling allows it as well
     return not setting.inference or not any(cost.backward_ms for cost in context.profile.lines)
+
+
+def spent_in(cost: LineCost, functions: Collection[str]) -> float:
+    """Milliseconds a step of a line in functions of a library, by their names, with or without the class."""
+    return sum(
+        each.step_ms
+        for each in cost.inside
+        if each.function in functions or each.function.rpartition(".")[2] in functions
+    )
+
+
+def _takes(site: Site, setting: Setting) -> bool:
+    """Whether the call has all of the setting's arguments in the installed version."""
+    return set(setting.arguments) <= set(facts_of(Framework, site).parameters or ())
 
 
 def is_set(site: Site, setting: Setting) -> bool:

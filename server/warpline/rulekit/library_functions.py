@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
+from warpline.rulekit.frameworks import spent_in
 from warpline.wire.frameworks import constructions
 from warpline.wire.sites import Framework, facts_of
 
@@ -19,11 +20,7 @@ def in_frameworks(context: Context, rule: str) -> Iterator[tuple[LineCost, float
     called = {facts_of(Framework, site).construction for site in context.sites("framework")}
     operators = {name for key, each in settings if key in called for name in each.operators}
     for cost in context.profile.lines:
-        spent = sum(
-            each.step_ms
-            for each in cost.inside
-            if each.function in names or each.function.rpartition(".")[2] in names
-        )
+        spent = spent_in(cost, names)
         if cost.inside:
             spent = max(spent, sum(op.device_ms for op in cost.ops if op.name in operators))
         if context.matters(spent):

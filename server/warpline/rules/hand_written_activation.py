@@ -7,7 +7,8 @@ its logarithm written with elementary functions, when their lines take a measura
 calls the fused function. If the operators of a step were recorded, a function is recognized by its values,
 however it is written. If it cannot be edited, the finding says why. In a `torch.autograd.Function` it is
 found with the backward pass, where the function is applied. That is edited if the backward pass gives back
-the derivative of the fused function.
+the derivative of the fused function. A GELU that transformers writes out (`gelu_new`, the default of GPT-2,
+`gelu_fast`, `gelu_python`) is found where the model's configuration is made, which chooses it.
 
 ## Why is this slow
 
@@ -137,6 +138,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from warpline.model.change import Fuse
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule
 from warpline.rulekit.applied import call_where_applied
@@ -144,10 +147,15 @@ from warpline.rulekit.formulas.activation import Activation, activation
 from warpline.rulekit.formulas.attention import Attention, attention
 from warpline.rulekit.formulas.loss import Loss, loss
 from warpline.rulekit.graph import ACTIVATION, ATTENTION, LOSS, by_hand, matched, without_formulas
+from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.terms import Rewrite, Term, formulas
 from warpline.rulekit.written_out import written_out
 
 _METRIC = "hand-written activation"
+#: In all forms of GELU, once.
+_CURVES = ("aten::tanh", "aten::erf")
+#: Tensors that a backward pass moves, to those of a forward pass.
+_BACKWARD = 3 / 2
 _REST = ". One fused kernel forward and one backward do the same."
 
 
@@ -171,6 +179,32 @@ class HandWrittenActivation(Rule):
             what = (_METRIC, one.match.kind, _REST + ("" if applied else by_hand(one)))
             fixes = [partial(call_where_applied, context, one)] if applied else []
             yield written_out(context, one, one.place, what, one.replaced(one.match.name), fixes)
+        yield from _in_frameworks(context, self.name)
+
+
+def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
+    """A GELU that a framework computes by several operators, in a function that is known by its name."""
+    for cost, spent in in_frameworks(context, rule):
+        share, left = min(1.0, spent / cost.step_ms), _fused_ms(cost, spent)
+        yield context.draft(
+            cost.place,
+            f"The model's GELU is written out op by op, which takes {{spent}} a step ({{share}}){_REST}",
+            context.spent(_METRIC, spent),
+            cost_ms=spent,
+            saving_ms=spent - left,
+            change=Fuse((cost.place,), keep=left / spent, shares=(share,)),
+            fixes=["choose the fused one where the model is made, as with `gelu_pytorch_tanh`"],
+        )
+
+
+def _fused_ms(cost: LineCost, spent: float) -> float:
+    """What one kernel takes in each phase: as long as that of the curve, which also reads and writes the
+    whole tensor once. Backward, it reads the gradient as well."""
+    curves = [op for op in cost.ops if op.name in _CURVES and op.phase != "backward"]
+    backward = any(op.phase == "backward" for op in cost.ops)
+    times = {op.phase: 1.0 + (_BACKWARD if op.phase == "forward" and backward else 0.0) for op in curves}
+    left = sum(op.device_ms * times[op.phase] for op in curves)
+    return min(left, spent) if curves else spent
 
 
 def _whole(term: Term) -> Attention | Loss | Activation | None:

@@ -40,7 +40,8 @@ class Setting:
     "graphs" where it must replay CUDA graphs.
     ``unless``: none of these may be set to something true. ``without``: what the user's file must not say,
     since it does not go with the setting. ``unfused``: what the user's files must not say, and the call not
-    set, where an optimizer is fused. ``only``: the values that an argument must have.
+    set, where an optimizer is fused. ``only``: the values that an argument must have; None where the run does
+    not say which one it has.
     ``inference``: no backward pass ran. ``frozen``: the steps train this package's adapters, which have a
     type of their own, and few of the weights beside them. ``first``: it is better than an edit of the user's
     own loop.

@@ -141,13 +141,37 @@ _CACHES = (
         written=(),
     ),
 )
+#: Its activations of several operators, by the name of the one that is one call.
+_WRITTEN_OUT = {
+    "gelu_pytorch_tanh": (
+        ("gelu_new", "gelu_fast", "gelu_accurate", "gelu_python_tanh"),
+        (
+            "NewGELUActivation.forward",
+            "FastGELUActivation.forward",
+            "AccurateGELUActivation.forward",
+            "GELUTanh._gelu_tanh_python",
+        ),
+    ),
+    "gelu": (("gelu_python",), ("GELUActivation._gelu_python",)),
+}
+_ACTIVATIONS = tuple(
+    Setting(
+        "hand-written-activation",
+        {argument: f'"{fused}"'},
+        f"Use {fused}, which is one kernel",
+        functions=functions,
+        only=((argument, (None, *names)),),
+    )
+    for fused, (names, functions) in _WRITTEN_OUT.items()
+    for argument in ("activation_function", "hidden_act", "dense_act_fn")
+)
 #: A dataclass since version 5; before, each configuration has a constructor of its own.
 _CONFIGURATIONS = tuple(
     Construction(
         "transformers.configuration_utils",
         name,
         ("transformers",),
-        (replace(_FUSED, only=(("attn_implementation", ("eager",)),)),),
+        (replace(_FUSED, only=(("attn_implementation", ("eager",)),)), *_ACTIVATIONS),
         method=method,
         called=("for_model", "from_pretrained"),
         passed_on=(("attn_implementation", "attn_implementation"),),
