@@ -610,3 +610,16 @@ def test_an_interpreter_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.
     began = time.monotonic()
     assert probing.probe(Request(python=str(silent)), QUESTIONS[:1], 5.0, device="cpu", threads=1).left == 1
     assert time.monotonic() - began < 30
+
+
+def test_what_is_called_again_at_once_finds_its_caches_filled() -> None:
+    torch = pytest.importorskip("torch")
+    from warpline.capture.runner.probing import clock
+
+    numbers = torch.ones(64)
+    work = numbers.exp
+    assert clock._others(work, 20, 0) == clock.OTHERS  # not known
+    assert clock._others(work, 20, 1) == 0
+    assert clock._others(work, 20, 10**12) == clock.OTHERS
+    few, many = (clock._others(work, 20, period_ns) for period_ns in (1_000_000, 5_000_000))
+    assert 0 < few < many

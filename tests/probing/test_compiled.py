@@ -206,3 +206,12 @@ def test_where_the_graph_would_break_nothing_is_compiled(
     assert not compiling(
         replace(flowing(("aten.exp.default", 10, ["%0"], (1,)), parameters=(0,)), missing="too many")
     )
+
+
+def test_on_a_cpu_a_question_says_how_soon_the_code_is_called_again() -> None:
+    flow = flowing(*(("aten.exp.default", 10, [f"%{at}"], (at + 1,)) for at in range(4)), parameters=(0,))
+    for kind, calls, period_ns in (("cpu", 4, 2_500_000), ("cpu", 1, 10_000_000), ("cuda", 4, 0)):
+        found = run(op("exp", (10,)), kind=kind)
+        found = replace(found, facts=Facts(dataflow=flow), steps=replace(found.steps, step_ms=10.0))
+        (one,) = questions(found, Replace("compiled", (PLACE,), OTHERWISE, ("", str(calls))))
+        assert one.period_ns == period_ns

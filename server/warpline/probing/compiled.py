@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from math import prod
 
+from warpline.devices import can
 from warpline.model import costs as figures
 from warpline.model.change import ABOUT, Replace
 from warpline.model.profile import LineCost, Profile
@@ -32,8 +33,10 @@ def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> i
     some = [row for rows, _ in tried for row in rows]
     if any(not flow.outputs[row] or not name_of(flow, row).startswith("aten.") for row in some):
         return []  # without a result: a number that Python reads, where the graph breaks
+    on_device = can(profile.manifest.device.kind, "kernels")
+    period_ns = 0 if on_device else round(1e6 * profile.steps.step_ms / _calls(change))
     return [
-        (_question(flow, rows, one, costs), weight * (one == mode))
+        (replace(_question(flow, rows, one, costs), period_ns=period_ns), weight * (one == mode))
         for rows, weight in tried
         for one in (mode, *others)
     ]

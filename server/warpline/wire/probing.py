@@ -53,12 +53,14 @@ class Question:
     """What does ``kind`` cost as it is, and replaced, on such tensors?
 
     ``options``: words that the kind knows. ``backward``: the gradients of its inputs belong to it.
+    ``period_ns``: of code to be compiled on a CPU, from one call of it to the next one; 0: not known.
     """
 
     kind: str
     tensors: tuple[Tensor, ...]
     options: tuple[str, ...] = ()
     backward: bool = False
+    period_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,9 @@ def question(fields: dict[str, Any]) -> Question:
     tensors = tuple(
         Tensor(tuple(one["shape"]), one["dtype"], tuple(one["strides"])) for one in fields["tensors"]
     )
-    return Question(fields["kind"], tensors, tuple(fields["options"]), fields["backward"])
+    return Question(
+        fields["kind"], tensors, tuple(fields["options"]), fields["backward"], fields["period_ns"]
+    )
 
 
 def part_from_json(fields: dict[str, Any]) -> Part:
