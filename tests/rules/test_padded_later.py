@@ -75,6 +75,34 @@ def edited(setup: str, make: str, collator: str = COLLATOR, argv: tuple[str, ...
     return line, apply(example.text, draft.fixes[0].edits) if draft.fixes else ""
 
 
+@pytest.mark.parametrize(
+    ("values", "grouped"),
+    [
+        ("{'train_sampling_strategy': 'group_by_length'}", True),
+        ("{'group_by_length': True}", True),
+        ("{'train_sampling_strategy': 'random'}", False),
+        ("{}", False),
+    ],
+)
+def test_an_order_by_length_that_saw_one_length_only(values: str, grouped: bool) -> None:
+    """The captured batch has rows of all lengths, but those of later ones are sorted."""
+    call = "settings = TrainingArguments()\n"
+    site = f'#^ site framework construction=transformers.TrainingArguments "values={values}"\n'
+    example = read_example(
+        SCRIPT.replace("{setup}", call + site)
+        .replace("{make}", made('"max_length"'))
+        .replace("{collator}", COLLATOR)
+    )
+    facts = example.profile.facts
+    padding = (Padding(value=20, site=0, rows=32, columns=256, padded=3500, shared=16),)
+    facts = replace(facts, dataflow=replace(facts.dataflow, padding=padding))
+    (draft,) = PaddedBatches().find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert draft.fixes and draft.cost_ms is not None
+    left = 1 if grouped else (16 / 256) / (3500 / (32 * 256))
+    assert draft.saving_ms == pytest.approx(draft.cost_ms * left)
+    assert ("Put rows of similar length into one batch, too." in draft.message) is not grouped
+
+
 def made(padding: str) -> str:
     return MAP.replace("{padding}", padding)
 

@@ -93,6 +93,16 @@ def is_set(site: Site, setting: Setting) -> bool:
     )
 
 
+def grouped_by_length(context: Context) -> bool:
+    """Whether a framework was told to put rows of similar length into a batch."""
+    return any(
+        setting.rule == "padded-batches" and is_set(site, setting)
+        for one in constructions()
+        for site in made_by(context, one)
+        for setting in one.settings
+    )
+
+
 def _is(value: object, code: str) -> bool:
     """Whether a recorded value is what ``code`` says, a number or a word."""
     try:

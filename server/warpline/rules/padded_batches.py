@@ -8,7 +8,9 @@ up to one length; and the masks that attention, sums over positions and losses r
 rows of different lengths. It finds the steps in which the lines that work on such a batch spend a
 noticeable time on padding. Sequences that get longer from call to call end with what was generated, which
 is no padding. It counts the padding of one step only and does not know the cost of a shorter
-batch, so the gain is an upper bound.
+batch, so the gain is an upper bound. Of rows with a fixed length it counts the columns that all rows of the
+batch fill up, as the longest row sets the width then; all padding where the Trainer groups rows by length,
+which has an effect as soon as they have their own.
 
 ## Why is this slow
 
@@ -146,6 +148,7 @@ from warpline.model.change import Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.rulekit.decoding import looked_up_growing
+from warpline.rulekit.frameworks import grouped_by_length
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
 from warpline.rulekit.padded_later import by_flag, by_no_word, padding_flag
@@ -166,6 +169,11 @@ from warpline.wire.dataflow import Padding
 
 #: Of the positions of a batch. Batches of rows sorted by length have less padding. Chosen, not fitted.
 LEAST_SHARE = 0.25
+_UNGROUPED = " Put rows of similar length into one batch, too."
+_GROUPED = (
+    " Rows are to be grouped by length, which has no effect on rows of one length: with the edit it has, and "
+    "a step takes as long as its rows, so count whole epochs."
+)
 _SHARED = " In {shared} columns every row has padding."
 
 
@@ -194,7 +202,8 @@ class PaddedBatches(Rule):
         hottest = max(costs, key=lambda cost: cost.step_ms * worked[cost.place])
         fixed = _fixed(context, graph, worst)
         # The longest row of the batch sets the width then, and an order by length has to do the rest.
-        less = worst.shared / worst.columns
+        grouped = grouped_by_length(context)
+        less = _share(worst) if grouped else worst.shared / worst.columns
         fix = _fix(context, graph, worst, fixed) if context.matters(spent * less / _share(worst)) else None
         less = _share(worst) if fix is None else less
         ordered = fix is not None and _is_ragged(worst)
@@ -206,7 +215,7 @@ class PaddedBatches(Rule):
             "{padded} of the {all} positions of a batch are padding. Their share of the lines that work on "
             "the batch is {spent} a step ({share})."
             + (_SHARED if worst.shared else "")
-            + (" Put rows of similar length into one batch, too." if ordered else ""),
+            + ((_GROUPED if grouped else _UNGROUPED) if ordered else ""),
             {
                 "padded": count("padding tokens", worst.padded),
                 "all": count("tokens of the batch", worst.rows * worst.columns),
