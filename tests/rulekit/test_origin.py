@@ -16,6 +16,11 @@ CASES = {
         {"config.py": "A = 1\nWORKERS = 0\n"},
         ("constant", "config.py", 2),
     ),
+    "constant of those that are all imported": (
+        "from model import *\nfrom config import *\nDataLoader(d, num_workers=WORKERS)",
+        {"config.py": "A = 1\nWORKERS = 0\n", "model.py": "WORKERS = 4\n"},
+        ("constant", "config.py", 2),
+    ),
     "constant of a module": (
         "import config\nDataLoader(d, num_workers=config.WORKERS)",
         {"config.py": "WORKERS = 0\n"},

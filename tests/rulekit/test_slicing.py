@@ -238,9 +238,23 @@ BAR = RANGE.replace("in range", "in tqdm.trange").replace("SIZE):", "SIZE, desc=
 FIRST_FEW = SAMPLER.replace("enumerate(", "zip(range(9), ").replace("  # here", "")  # more rows if larger
 
 
+BEFORE = """\
+SIZE = 4  # here
+for end in range(SIZE, len(rows), SIZE):
+    out = model(rows[end - SIZE : end])  #> cost step_ms=9 calls=1
+"""
+#: The number of rows before each turn's is another one.
+LAGGING = """\
+SIZE, LAG = 4, 2
+for end in range(LAG, len(rows), SIZE):
+    out = model(rows[end - LAG : end])  #> cost step_ms=9 calls=1
+"""
+
+
 @pytest.mark.parametrize(
     "code",
     [
+        *(BEFORE, LAGGING),
         *(SAMPLER, LOADED, BY_FOURS, FIRST_FEW, TWICE, BRANCHED),
         *(STEPPED, OVERLAPPING, INNER, BAR),
         *(LAST, CALLED, WINDOWS, ELSEWHERE),
@@ -296,7 +310,15 @@ for x, y in zip(left.split(8), right.split(8)):
 """
 
 
-@pytest.mark.parametrize(("code", "count"), [(AGAIN, 3), (BOTH, 2), (AGAIN + "    done = at / 32\n", 0)])
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        (AGAIN, 3),
+        (BEFORE.partition("\n")[2].replace("SIZE", "8"), 3),
+        (BOTH, 2),
+        (AGAIN + "    done = at / 32\n", 0),
+    ],
+)
 def test_a_number_that_is_written_again_is_changed_everywhere_or_not_at_all(code: str, count: int) -> None:
     example = read_example(code)
     found = list(sliced(Context(example.profile, texts(example))))

@@ -187,9 +187,21 @@ def _assigned(
                 yield from values
                 return
     module, _, wanted = source.name(name).rpartition(".")
-    other = module_source(context, source, module) if module else None
-    if other is not None:
-        yield from ((other, value) for value in _values(other, other.module, wanted))
+    for one in [module] if module else _all_imported(source):
+        other = module_source(context, source, one)
+        values = (
+            [(other, value) for value in _values(other, other.module, wanted)] if other is not None else []
+        )
+        if values:
+            yield from values
+            return
+
+
+def _all_imported(source: Source) -> Iterator[str]:
+    """The modules of ``from module import *``, the last one first: it is the one that counts."""
+    for node in reversed(source.nodes(cst.ImportFrom)):
+        if isinstance(node.names, cst.ImportStar) and node.module is not None:
+            yield "." * len(node.relative) + source.code(node.module)
 
 
 def assigned_values(

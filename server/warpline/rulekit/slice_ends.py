@@ -73,6 +73,15 @@ def ends_after(
     return next(sides, None)
 
 
+def begins_before(source: Source, part: Ends, step: cst.BaseExpression, at: str) -> cst.BaseExpression | None:
+    """The ``size`` of ``[at - size : at]`` where it is ``step``."""
+    begin, end = part
+    if not isinstance(begin, cst.BinaryOperation) or not isinstance(begin.operator, cst.Subtract):
+        return None
+    ends_here = end is not None and source.code(end) == source.code(begin.left) == at
+    return begin.right if ends_here and source.code(begin.right) == source.code(step) else None
+
+
 def _multiple(source: Source, part: Ends, loop: Loop) -> cst.BaseExpression | None:
     """``size`` of ``[at * size : (at + 1) * size]``, a name. The ends may have names:
     ``start : start + size``."""

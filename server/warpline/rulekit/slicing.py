@@ -13,7 +13,15 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import Origin, is_literal, origin, overridden, parameters
-from warpline.rulekit.slice_ends import Loop, ends_after, first_slices, is_first, meant, multiples
+from warpline.rulekit.slice_ends import (
+    Loop,
+    begins_before,
+    ends_after,
+    first_slices,
+    is_first,
+    meant,
+    multiples,
+)
 from warpline.syntax.source import SAME_TURNS, Source, called_name, is_method
 
 #: What runs once a step may differ from that by so much, since steps at the ends of the window are partial.
@@ -43,8 +51,8 @@ class Slices:
 
 def sliced(context: Context) -> Iterator[Slices]:
     """The batches of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it (or a call that
-    slices so), of ``while`` with ``at += size``, over
-    ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
+    slices so), over ``range(size, count, size)`` with ``[at - size : at]``, of ``while`` with ``at += size``,
+    over ``range(count // size)`` with ``[at * size : (at + 1) * size]``, ``tensor.split(size)`` or
     ``tensor.chunk(parts)``, ``tensor.view(count, size, -1)``, torch's ``BatchSampler(rows, size, drop_last)``
     or ``islice(rows, size)``, or over what a function returns or yields of these. The size may be
     ``count // parts``.
@@ -305,6 +313,10 @@ def _of_range(source: Source, loop: Loop, call: cst.Call) -> list[cst.BaseExpres
         step = given[2]
         stops = [meant(source, part.upper, body) for part in slices] + _passed_on(source, loop, body)
         ends = [end for stop in stops if (end := ends_after(source, stop, step)) is not None]
+        if not ends and source.code(given[0]) == source.code(step):  # the loop numbers the ends of batches
+            before = (begins_before(source, part, step, source.code(loop.target)) for part in slices)
+            ends = [size for size in before if size is not None]
+            ends += ends and [given[0]]
         found = [step, *ends] if ends else []
     else:
         sizes = multiples(source, loop)
