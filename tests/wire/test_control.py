@@ -37,7 +37,5 @@ def test_the_runner_reads_what_was_written(tmp_path: Path) -> None:
 
 
 def test_ranks_have_windows_of_one_length() -> None:
-    assert same_for_all_ranks(Windows()) == Windows(warmup=10, timed=20, look=False, sampled=20)
-    assert same_for_all_ranks(Windows(warmup=0, timed=3)) == Windows(
-        warmup=0, timed=3, look=False, sampled=20
-    )
+    assert same_for_all_ranks(Windows()) == Windows(warmup=10, timed=20, sampled=20)
+    assert same_for_all_ranks(Windows(warmup=0, timed=3)) == Windows(warmup=0, timed=3, sampled=20)
