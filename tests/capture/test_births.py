@@ -116,6 +116,32 @@ module = parser.parse_args([])
 module.in_features, module.out_features = 8, 4
 """,
     },
+    "defaults of a parser": {
+        "config.py": """\
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.set_defaults(batch_size=64)
+parser.add_argument("--batch-size", type=int, default=16)  # loader.batch_size
+parser.add_argument("--num-workers", type=int, default=2)
+parser.set_defaults(num_workers=0)  # loader.num_workers
+loader = parser.parse_args([])
+parser = argparse.ArgumentParser()
+parser.set_defaults(
+    lr=0.1,  # optimizer.lr
+    momentum=0.9)  # optimizer.momentum
+group = parser.add_argument_group("rates")
+group.add_argument("--lr", type=float)
+group.add_argument("--momentum", type=float)
+optimizer = parser.parse_args([])
+parser = argparse.ArgumentParser()
+parser.add_argument("--bias", action="store_true")
+parser.add_argument("--no-bias", action="store_false", dest="bias")
+parser.set_defaults(bias=False)  # module.bias
+module = parser.parse_args([])
+module.in_features, module.out_features = 8, 4
+""",
+    },
     "yaml": {
         "settings.yaml": """\
 data:

@@ -21,9 +21,19 @@ _WORDS = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\],:\n]')
 
 
 class Option(NamedTuple):
-    """A call of ``add_argument``, with its file and line."""
+    """A call of ``add_argument``, with its file and line; ``after``: how many of ``Loaded.defaults`` were
+    there before it."""
 
     action: Any
+    file: str
+    line: int
+    after: int = 0
+
+
+class Defaults(NamedTuple):
+    """A call of ``set_defaults``, with its file and line."""
+
+    given: Dict[str, Any]
     file: str
     line: int
 
@@ -33,6 +43,7 @@ class Loaded:
         self.place = place  # of a frame: file and line of the nearest user's
         self.patches = Patches()
         self.options: List[Option] = []
+        self.defaults: List[Defaults] = []
         self.read: List[Tuple[Any, str, str, str]] = []  # object, path or "", format, text
 
     def install(self) -> None:
@@ -50,17 +61,27 @@ class Loaded:
         self.patches.restore()
 
     def _argparse(self, module: Any) -> None:
-        def make(original: Any) -> Any:
+        def adding(original: Any) -> Any:
             def add_argument(self_: Any, *arguments: Any, **named: Any) -> Any:
                 action = original(self_, *arguments, **named)
                 place = self.place(sys._getframe(1))
                 if place is not None:
-                    self.options.append(Option(action, *place))
+                    self.options.append(Option(action, *place, len(self.defaults)))
                 return action
 
             return add_argument
 
-        self.patches.replace(module._ActionsContainer, "add_argument", make)
+        def setting(original: Any) -> Any:
+            def set_defaults(self_: Any, **named: Any) -> Any:
+                original(self_, **named)
+                place = self.place(sys._getframe(1))
+                if place is not None:
+                    self.defaults.append(Defaults(named, *place))
+
+            return set_defaults
+
+        self.patches.replace(module._ActionsContainer, "add_argument", adding)
+        self.patches.replace(module._ActionsContainer, "set_defaults", setting)
 
     def _ini(self, module: Any) -> None:
         def make(original: Any) -> Any:
@@ -125,6 +146,15 @@ class Loaded:
                 yield option, word or name
             elif action.default is value or same(value, action.default):
                 yield option, None
+
+    def set_default(self, option: Option, own: bool) -> Optional[Defaults]:
+        """The call of ``set_defaults`` that gave an option its default. ``own``: the option's own call has
+        one, which counts for more than what was set before it."""
+        name, value = option.action.dest, option.action.default
+        later = self.defaults[option.after if own else 0 :]
+        return next(
+            (one for one in reversed(later) if name in one.given and same(one.given[name], value)), None
+        )
 
     def places(
         self,

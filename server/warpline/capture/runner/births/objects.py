@@ -6,7 +6,7 @@ import ast
 import inspect
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
-from .loaded import Option, members
+from .loaded import Defaults, Option, members
 from .mappings import subscript
 from .peek import UNKNOWN, own_attributes
 from .scopes import Scope
@@ -63,21 +63,44 @@ class Objects:
             "kind": "option", "file": option.file, "line": option.line, "name": name, "by": "identity",
         }  # fmt: skip
         file = self.follow.scopes.files[option.file]
-        for call in file.calls if file is not None else ():
+        if file is None:
+            return found
+        for call in file.calls:
             if call.lineno <= option.line <= (call.end_lineno or 0) and any(
                 literal(one)[1] in option.action.option_strings for one in call.args
             ):
-                default = next((one.value for one in call.keywords if one.arg == "default"), None)
-                if default is None or file is None:
+                default = _keyword(call, "default")
+                later = self.follow.loaded.set_default(option, default is not None)
+                if later is not None:
+                    return self._set_default(later, option, found, value, depth)
+                if default is None:
                     return {**found, "line": call.lineno}
-                if literal(default)[0] and not same(value, literal(default)[1]):
-                    return None  # ``set_defaults`` gave it another one
-                if literal(default)[0]:
-                    line, column = file.place_of(default)
-                    return {**found, "line": line, "column": column}
-                there = self.follow.scopes.of_node(file, call)
-                return self.follow.origin(default, there, value, depth - 1) or found
+                return self._written(default, call, file, found, value, depth)
         return found
+
+    def _set_default(
+        self, later: Defaults, option: Option, found: Found, value: Any, depth: int
+    ) -> Optional[Found]:
+        """The same of what ``set_defaults`` gave the option."""
+        file = self.follow.scopes.files[later.file]
+        if file is None:
+            return None
+        for call in file.calls:
+            given = _keyword(call, option.action.dest)
+            here = call.lineno <= later.line <= (call.end_lineno or 0)
+            if here and given is not None and dotted(call.func).endswith("set_defaults"):
+                return self._written(given, call, file, {**found, "file": later.file}, value, depth)
+        return None
+
+    def _written(
+        self, given: ast.expr, call: ast.Call, file: File, found: Found, value: Any, depth: int
+    ) -> Optional[Found]:
+        """Where the default ``given`` in a call is written: there, or followed."""
+        if literal(given)[0]:
+            line, column = file.place_of(given)
+            return {**found, "line": line, "column": column} if same(value, literal(given)[1]) else None
+        there = self.follow.scopes.of_node(file, call)
+        return self.follow.origin(given, there, value, depth - 1) or {**found, "line": call.lineno}
 
     def _self(
         self, node: Optional[ast.AST], name: str, scope: Scope, value: Any, depth: int
@@ -215,6 +238,10 @@ class Objects:
 
     def _literal(self, text: str) -> Optional[Tuple[str, int]]:
         return line_of_text(self.follow.scopes, text)
+
+
+def _keyword(call: ast.Call, name: str) -> Optional[ast.expr]:
+    return next((one.value for one in call.keywords if one.arg == name), None)
 
 
 def _first(entry: Any) -> Any:
