@@ -146,6 +146,37 @@ def test_calls_that_pad_before_the_steps_by_their_name(made: str, line: int) -> 
     assert draft.line == line
 
 
+FEATURES = """#> steps step_ms=40
+LIMIT = 512
+def features(texts, limit):
+    for ids in texts:
+        {missing}
+        ids = {filled}
+        yield ids
+texts = TensorDataset(torch.tensor(list(features(rows, LIMIT))))
+loader = DataLoader(texts)  #> site loader num_workers=0 rows_type=TensorDataset
+for ids in loader:  #> use loader
+    loss = model(ids)
+    #^ padding rows=32 columns=512 padded=9000 shared=200
+    #^ cost step_ms=38 device_ms=38; op aten::mm device_ms=38 shapes=[[16384,768],[768,768]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "filled", "line"),
+    [
+        ("missing = limit - len(ids)", "ids + ([0] * missing)", 4),
+        ("missing = limit - len(ids)", "numpy.pad(ids, (0, missing))", 4),
+        ("missing = limit - len(ids)", "ids[: len(ids) - missing]", 8),
+        ("pass", "ids + [0] * (limit - len(ids))", 5),
+    ],
+)
+def test_rows_are_filled_up_by_a_number_that_has_a_name(missing: str, filled: str, line: int) -> None:
+    example = read_example(FEATURES.format(missing=missing, filled=filled))
+    (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
+    assert draft.line == line
+
+
 #: The next batch is padded in the step that works on the one before.
 IN_THE_STEP = """\
 #> steps step_ms=40

@@ -12,7 +12,7 @@ from warpline.rulekit.graph.graph import MOVED, Graph
 from warpline.rulekit.origins import origin, passing
 from warpline.rulekit.terms import function_at
 from warpline.rulekit.visiting import order_of_part
-from warpline.syntax.source import NOT_LITERAL, Source, called_name
+from warpline.syntax.source import NOT_LITERAL, Source, called_name, only_target
 from warpline.wire.dataflow import Padding
 from warpline.wire.sites import Loader, facts_of
 
@@ -139,12 +139,15 @@ def _storing_before(context: Context) -> set[_Place]:
     }
 
 
-def _fills(source: Source, missing: cst.BinaryOperation) -> bool:
-    """Whether a list is repeated so often, or a call fills so many entries."""
-    above = source.parent(missing)
+def _fills(source: Source, number: cst.BaseExpression) -> bool:
+    """Whether a list is repeated so often, or a call fills so many entries. A name may stand for that."""
+    above = source.parent(number)
+    name = only_target(above)
+    if isinstance(name, cst.Name):
+        return any(_fills(source, one) for one in source.reads(name.value, source.scope(number)))
     if isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Multiply):
         return any(isinstance(side, cst.List) for side in (above.left, above.right))
-    call = source.enclosing(missing, cst.Call)
+    call = source.enclosing(number, cst.Call)
     return call is not None and source.is_named(call.func, "pad", *_FILLS)
 
 
