@@ -21,7 +21,8 @@ otherwise), ``true``/``false`` or plain text:
   the recorded step, called by the part ``of`` this line; ``%0`` being the result of the first one; a number
   that no operator has is a tensor from before the step
 - ``tensor %9 shape=[8,4] dtype=int64 parameter=true unheld=true buffer=true remade=true leaf=true
-  unscored=3``: such a tensor; of its entries so many count for nothing in a loss
+  unscored=3 next=%2``: such a tensor; of its entries so many count for nothing in a loss; the next step reads
+  ``%2`` in its place
 - ``pass roots=[%1] read=[%9] cleared=[%8] left=[] inputs=[] retained=false``: a backward pass begins here; it
   gives gradients to these parameters (see ``wire.dataflow.Backward``)
 - ``skipped``: the line has not run so far; all others have
@@ -308,6 +309,11 @@ def _computed(
         unheld=tuple(index for index in tensors if tensors[index].get("unheld")),
         buffers=tuple(index for index in tensors if tensors[index].get("buffer")),
         remade=tuple(index for index in tensors if tensors[index].get("remade")),
+        followed=tuple(
+            (index, int(given["next"].removeprefix("%")))
+            for index, given in tensors.items()
+            if "next" in given
+        ),
         leaves=tuple(index for index in tensors if tensors[index].get("leaf")),
         frames=(
             *(

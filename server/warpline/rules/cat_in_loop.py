@@ -5,7 +5,9 @@
 Finds `out = torch.cat([out, piece])` in a loop when the line takes a measurable part of the step. The
 fix collects the pieces in a list and concatenates them once after the loop. Where an `if` tells the first
 piece from the others (`out is None`, or the number of the round), that goes with it. Attributes, entries of a
-dictionary, queues that lose their oldest entries, and arrays of NumPy's are found, too.
+dictionary, queues that lose their oldest entries, and arrays of NumPy's are found, too. So is what keeps its
+length: a queue, a window or a cache that each step copies to put a piece in and let another go, by
+`torch.cat` or `torch.roll`, where the next step reads the result in its place.
 
 ## Why is this slow
 
@@ -197,6 +199,53 @@ A tensor of 4000 rows for each class, into which each row is written where the o
 
 ## Example
 
+A queue of negatives that two functions change:
+
+```python
+import torch
+
+def put(queue, keys):
+    return torch.cat([queue, keys])
+    #^ found; cost step_ms=9 device_ms=9 calls=1; op aten::cat count=1 device_ms=9
+    #^ tensor %8 shape=[65536,128] next=%1; tensor %9 shape=[16,128]
+    #^ node aten.cat.default args=[[%8,%9]] shape=[65552,128]
+
+def cut(queue):
+    return queue[-65536:]
+    #^ cost step_ms=0.1 calls=1; node aten.slice.Tensor args=[%0,0,-65536] shape=[65536,128]
+
+for x in loader:
+    keys = momentum_model(x)  #> cost device_ms=20 calls=1
+    queue = cut(put(queue, keys))  #> cost calls=1
+```
+
+## Use instead
+
+One tensor that is written in place: `queue[at : at + len(keys)] = keys`, and then
+`at = (at + len(keys)) % len(queue)`.
+
+## Example
+
+A window that moves on:
+
+```python
+import torch
+
+def observe(self, row):
+    self.window = torch.roll(self.window, -1, 0)
+    #^ found; cost step_ms=9 device_ms=9 calls=1; op aten::roll count=1 device_ms=9
+    #^ tensor %9 shape=[8192,512] next=%0; node aten.roll.default args=[%9,[-1],[0]] shape=[8192,512]
+    self.window[-1] = row  #> cost step_ms=0.1 calls=1
+    return self.model(self.window)  #> cost device_ms=20 calls=1
+```
+
+## Use instead
+
+A tensor of twice as many rows, `self.rows`: `self.rows[self.at + 8192] = row`, `self.at += 1`, and the model
+reads `self.rows[self.at : self.at + 8192]`. At the end those are copied to the beginning.
+
+## Example
+
 An array that a hook adds to:
 
 ```python
@@ -291,6 +340,34 @@ for step in range(100):
     #^ cost step_ms=8 device_ms=8; op aten::cat count=99 device_ms=8
 ```
 
+What is joined to the piece is new in each step:
+
+```python
+import torch
+
+def shifted(words):
+    return torch.cat([start, words])[:-1]
+    #^ cost step_ms=9 device_ms=9 calls=1; op aten::cat count=1 device_ms=9
+    #^ tensor %8 shape=[65536,128]; tensor %9 shape=[16,128]
+    #^ node aten.cat.default args=[[%9,%8]] shape=[65552,128]
+    #^ node aten.slice.Tensor args=[%0,0,0,-16] shape=[65536,128]
+```
+
+The copy of a queue takes almost no time:
+
+```python
+import torch
+
+def put(queue, keys):
+    return torch.cat([queue, keys])[-64:]
+    #^ cost step_ms=0.01 device_ms=0.01 calls=1; op aten::cat count=1 device_ms=0.01
+    #^ tensor %8 shape=[64,128] next=%1; tensor %9 shape=[16,128]
+    #^ node aten.cat.default args=[[%8,%9]] shape=[80,128]
+    #^ node aten.slice.Tensor args=[%0,0,-64] shape=[64,128]
+
+queue = put(queue, model(x))  #> cost device_ms=20 calls=1
+```
+
 Each training step concatenates different tensors:
 
 ```python
@@ -336,6 +413,8 @@ from warpline.model.change import Replace, Scale, Together
 from warpline.model.costs import value
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
+from warpline.rulekit.graph import graph_around
+from warpline.rulekit.graph.rings import rings
 from warpline.rulekit.growing import grows, new_share
 from warpline.rulekit.joined import (
     Growth,
@@ -357,12 +436,16 @@ class CatInLoop(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         by_loop: dict[cst.For | cst.While, list[_Grown]] = {}
+        moved = _moved(context)
         for cost in context.profile.lines:
             joins = [op for op in cost.ops if op.name == "aten::cat"]
             rounds = sum(op.count for op in joins if op.phase == "forward")
             if not context.matters(cost.step_ms):
                 continue
             source = context.source(cost.file)
+            if cost.place in moved and source.text and cost.backward_ms == 0:
+                yield _ring(context, cost, moved[cost.place])
+                continue
             arrays = not joins and joins_arrays(source, cost.line)
             rounds = cost.calls if arrays else rounds
             again = joined_again(source, cost.line)
@@ -378,6 +461,53 @@ class CatInLoop(Rule):
             by_loop.setdefault(growth.loop, []).append(_grown(growth, cost, joins, rounds))
         for grown in by_loop.values():
             yield _of_loop(context, grown)
+
+
+def _moved(context: Context) -> dict[tuple[str, int], dict[str, float]]:
+    """Where a tensor of one length is copied to take a piece in, by which operators, and the new share."""
+    graph = graph_around(context.profile.facts.dataflow)
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    for node, share in rings(graph).items() if graph is not None else ():
+        place = graph.place(node) if graph is not None else None
+        if place is not None:
+            by_name = found.setdefault(place, {})
+            by_name[node.name] = max(share, by_name.get(node.name, 0.0))
+    return found
+
+
+def _ring(context: Context, cost: LineCost, new: dict[str, float]) -> Draft:
+    """A queue or a window: each step puts a piece in and lets another go. The line may do other things."""
+    moves = [op for op in cost.ops if op.phase == "forward" and op.name.removeprefix("aten::") in new]
+    share = forward_share(cost, moves.__contains__)
+    spent, rounds = share * cost.step_ms, sum(op.count for op in moves) or cost.calls
+    left = _left(context, cost, share, rounds, max(new.values()))
+    held, told = never_reused(context)
+    often = "{rounds} times a step" if round(rounds) > 1 else "for that"
+    return context.draft(
+        cost.place,
+        "A tensor that each step puts a piece into and takes another out of is copied completely here "
+        f"{often}, which takes {{spent}} ({{share}})." + held,
+        {
+            "rounds": count("copies", round(rounds), "per step"),
+            **context.spent("copied tensor", spent),
+            **told,
+        },
+        cost_ms=spent,
+        change=Scale((cost.place,), device=left, host=1.0 if context.on_gpu else left),
+        fixes=[
+            "keep one tensor and a position, write each piece over the oldest one without a graph "
+            "(`queue[at : at + n] = piece`), and count the position round; where the order is read, keep one "
+            "of twice the length, read a slice of it that moves on, and copy that to the beginning at the end"
+        ],
+    )
+
+
+def _left(context: Context, cost: LineCost, share: float, rounds: float, new: float) -> float:
+    """What remains of a line where only the piece is written, by a kernel on a device, which takes some time
+    in any case."""
+    joined = share * cost.device_ms
+    least = SHORTEST_MS * rounds / joined if context.on_gpu and joined > 0 else 0.0
+    return 1 - share * (1 - min(1.0, max(new, least)))
 
 
 def _grown(growth: Growth, cost: LineCost, joins: list[Op], rounds: float) -> _Grown:
@@ -441,9 +571,7 @@ def _kept(context: Context, cost: LineCost, joins: list[Op]) -> Draft:
     remains, which is written into its place: on a device by a kernel, which takes some time in any case.
     """
     share, rounds = _share(cost, joins), sum(op.count for op in joins) or cost.calls
-    spent, joined = share * cost.step_ms, share * cost.device_ms
-    least = SHORTEST_MS * rounds / joined if context.on_gpu and joined > 0 else 0.0
-    left = 1 - share * (1 - min(1.0, max(_new(joins), least)))
+    spent, left = share * cost.step_ms, _left(context, cost, share, rounds, _new(joins))
     held, told = never_reused(context)
     said = (
         "A tensor grows here with each call: it is copied completely {rounds} times a step, "

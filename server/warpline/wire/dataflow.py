@@ -161,6 +161,9 @@ class Dataflow:
     again: tuple[int, ...] = ()
     #: Values that the host made outside torch, of an array or a list, and that the next step had as well.
     remade: tuple[int, ...] = ()
+    #: Values from before the step, each with what the step made, and the next one read in its place: a state
+    #: that goes from step to step.
+    followed: tuple[tuple[int, int], ...] = ()
     padding: tuple[Padding, ...] = ()
     unscored: tuple[Unscored, ...] = ()
     masked: tuple[Masked, ...] = ()

@@ -32,11 +32,12 @@ def calls(act: Callable[[], Any]) -> list[str]:
 
 
 def two_steps(step: Callable[[int], Any]) -> Graph:
-    """The first of two steps, with what the second one computes again."""
-    from warpline.capture.runner.dataflow.again import again, remade
+    """The first of two steps, with what the second one computes again, and what follows what."""
+    from warpline.capture.runner.dataflow.again import again, followed, remade
 
     (flow, first), (_, second) = (_recorded(partial(step, at)) for at in range(2))
-    return _graph(replace(flow, again=again(first, second), remade=remade(first, second)))
+    both = first, second
+    return _graph(replace(flow, again=again(*both), remade=remade(*both), followed=followed(*both)))
 
 
 def _recorded(act: Callable[[], Any], modules: Sequence[Any] = ()) -> tuple[Dataflow, Any]:

@@ -255,11 +255,13 @@ class Observers:
             flow = first.with_gradients(flow)
         self.facts["dataflow"] = flow
         with suppress(Exception):  # what it computes again stays unknown
-            from .dataflow.again import again, remade
+            from .dataflow.again import again, followed, remade
 
             if whole and first is not None and second is not None:
                 both = first.mode, second.mode
-                self.facts["dataflow"] = replace(flow, again=again(*both), remade=remade(*both))
+                self.facts["dataflow"] = replace(
+                    flow, again=again(*both), remade=remade(*both), followed=followed(*both)
+                )
         self.recorded = self.first = None
 
     def remove(self) -> None:

@@ -5,9 +5,10 @@ One step cannot tell a tensor that the script keeps from its next batch. Two can
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Dict, Iterator, Set, Tuple
 
-from ....wire.dataflow import value_of
+from ....wire.dataflow import value_of, values_in
 from .values import ALIAS, Interned
 
 if TYPE_CHECKING:
@@ -42,6 +43,39 @@ def remade(first: Operators, second: Operators) -> Tuple[int, ...]:
     made, later = (mode.values.made_outside(mode.forward_values) for mode in (first, second))
     both = ((made[same], later[same]) for same in made if same in later)
     return tuple(sorted(number for (number, storage), (_, other) in both if storage != other))
+
+
+def followed(first: Operators, second: Operators) -> Tuple[Tuple[int, int], ...]:
+    """Find the values from before ``first`` in whose place ``second`` reads what ``first`` made: the same
+    operator, called as often before from the same instruction, is given it."""
+    before, made = _given(first)
+    later, _ = _given(second)
+    found: Dict[int, int] = {}
+    made_at = {first.values.places[number]: number for number in sorted(made)}  # the last one at each place
+    for key, number in later.items():
+        successor = made_at.get(second.values.places[number])
+        if key in before and successor is not None:
+            found.setdefault(before[key], successor)
+    return tuple(sorted(found.items()))
+
+
+def _given(mode: Operators) -> Tuple[Dict[Any, int], Set[int]]:
+    """The values from before the step, by the call of an operator that reads them and the argument that they
+    are, and the values that the step made."""
+    names, sites = list(mode.names), list(mode.sites)
+    calls: "Counter[Any]" = Counter()
+    given: Dict[Any, int] = {}
+    read: Set[int] = set()
+    made: Set[int] = set()
+    for name, site, arguments, outputs in zip(mode.name, mode.site, mode.arguments, mode.outputs):
+        called = (names[name], sites[site] if site >= 0 else None)
+        calls[called] += 1
+        for at, number in enumerate(values_in(arguments)):
+            if number not in made:
+                read.add(number)
+                given[(called, calls[called], at)] = number
+        made.update(number for number in outputs if number not in read)  # else a view that leads back to it
+    return given, made
 
 
 def _both(first: Operators, second: Operators, kept: Set[int]) -> Tuple[int, ...]:
