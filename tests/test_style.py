@@ -187,3 +187,11 @@ def test_no_page_is_written_so(pattern: str) -> None:
 )
 def test_a_gain_is_one_kind_of_words(ratio: float, text: str) -> None:
     assert units.gain(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.5, "50 % slower"), (8.0, "8.0 times as long"), (1.002, "the same"), (0.8, "20 % less")],
+)
+def test_so_is_a_slowdown(ratio: float, text: str) -> None:
+    assert units.slowdown(ratio) == text

@@ -109,8 +109,11 @@ def measured(speedup: float, low: float, high: float) -> str:
 
 
 def slowdown(ratio: float) -> str:
-    """A ratio of times, after / before: ``slowdown(1.5) == "50 % slower"``, ``slowdown(0.8) == "1.25x"``."""
-    return gain(1 / ratio) if ratio > 0 else gain(1.0)
+    """A ratio of times, after / before: ``slowdown(1.5) == "50 % slower"``, ``slowdown(0.8) == "20 % less"``,
+    ``slowdown(1.0) == "the same"``."""
+    if ratio <= 0 or abs(ratio - 1) < 0.005:
+        return "the same"
+    return gain(1 / ratio) if ratio > 1 else f"{percent(1 - ratio)} less"
 
 
 def evidence(value: float, unit: str) -> str:
