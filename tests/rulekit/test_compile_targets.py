@@ -249,3 +249,53 @@ def test_one_of_several_or_without_a_name_is_not(text: str) -> None:
     for fix in closed(text).fixes:
         with pytest.raises(Refused):
             fix()
+
+
+THROUGH = """\
+import torch
+from torch import nn
+
+class Flow(nn.Module):
+    def forward(self, x):
+        return self.out(x)  #> cost step_ms=9 cpu_ms=9 launches=300
+    def log_probs(self, x):
+        return {call}.sum(-1)  #> cost step_ms=1 cpu_ms=1 calls=1
+
+flow = Flow()  #> site module type=__main__.Flow
+flow.to(device)
+for x in batches:
+    loss = -flow.log_probs(x).mean()  #> cost step_ms=1 cpu_ms=1 calls=1
+    loss.backward()
+"""
+
+
+def through(text: str) -> tuple[str, Target]:
+    """The same for a model that is called by a method of its own."""
+    example = read_example(text)
+    called = {
+        6: ("Flow.forward", ()),
+        8: ("Flow.log_probs", ("Flow.forward",)),
+        13: ("", ("Flow.log_probs",)),
+    }
+    lines = tuple(
+        replace(
+            cost, function=called[cost.line][0], called=tuple((FILE, one) for one in called[cost.line][1])
+        )
+        for cost in example.profile.lines
+    )
+    context = Context(replace(example.profile, lines=lines), texts(example))
+    return example.text, target(context, training_steps(context))
+
+
+def test_a_model_that_is_called_by_a_method_of_its_own_which_calls_it() -> None:
+    text, found = through(THROUGH.format(call="self(x)"))
+    assert "flow.to(device)\nflow.compile()\n" in apply(text, found.fixes[0]().edits)
+    assert (found.promised, found.calls, found.place) == (True, 1.0, (FILE, 11))
+    assert found.inside == {(FILE, 6), (FILE, 8)}
+
+
+def test_compiling_it_changes_nothing_where_the_method_goes_around_its_call() -> None:
+    _, found = through(THROUGH.format(call="self.forward(x)"))
+    assert not found.promised
+    with pytest.raises(Refused):
+        found.fixes[0]()

@@ -95,7 +95,7 @@ def target(context: Context, steps: Sequence[TrainingStep]) -> Target:
     compiled = models or ([(step, name)] if step is not None and (name := trained(step)[0]) else [])
     calls = [(one, name, model_calls(context, one, name)) for one, name in compiled]
     seen = bool(calls) and all(found for *_, found in calls)
-    inside = {place for one, _, found in calls for place in compiled_with(context, one.source, found)}
+    inside = {place for *_, found in calls for place in compiled_with(context, found)}
     return Target(
         place,
         [partial(of_one_pass, context, fix) for fix in fixes],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import chain
 
 import libcst as cst
 
@@ -11,10 +12,10 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below
 from warpline.rulekit.compiled_reach import not_compiled
 from warpline.rulekit.context import Context
-from warpline.rulekit.model_lines import trained
+from warpline.rulekit.model_lines import called_through, trained
 from warpline.rulekit.terms.evaluate import descend
-from warpline.rulekit.training import TrainingStep
-from warpline.syntax.source import Source
+from warpline.rulekit.training import TrainingStep, calls_itself
+from warpline.syntax.source import Source, called_name
 
 #: Lines, and how often a step calls something there.
 Calls = dict[LineCost, float]
@@ -40,6 +41,9 @@ def model_calls(context: Context, step: TrainingStep, name: str) -> Calls:
                     ran = [one.calls for one in context.costs_of(source, call) if one.calls]
                     found[cost] = found.get(cost, 0.0) + min(ran, default=0.0)
                 continue
+            if called_through(step, call) == model:
+                found |= {cost: cost.calls for cost in _below(context, source, call)}
+                continue
             function = functions.get(source.code(call.func).removeprefix("self."))
             inside = _inside(source, call, function, model) if function is not None else None
             if function is not None and inside is not None and (function, inside) not in seen:
@@ -48,17 +52,29 @@ def model_calls(context: Context, step: TrainingStep, name: str) -> Calls:
     return found
 
 
-def compiled_with(context: Context, source: Source, calls: Collection[LineCost]) -> set[tuple[str, int]]:
+def compiled_with(context: Context, calls: Collection[LineCost]) -> set[tuple[str, int]]:
     """``(file, line)`` of what is compiled with what ``calls`` call, and of these lines. What functions do
     that such a line calls beside the model, as a loss, is not, nor what torch.compile leaves as it is."""
     found = dict[tuple[str, int], LineCost]()
     for cost in calls:
+        source = context.source(cost.file)
         beside = {source.code(call.func).removeprefix("self.") for call in source.at(cost.line, cst.Call)}
         inside = tuple(one for one in cost.called if one[1].rpartition(".")[2] not in beside)
         found |= {line.place: line for line in below(context, replace(cost, called=inside))}
     calling = {cost.place for cost in calls}
     within = [cost for place, cost in found.items() if place not in calling]
     return set(found) - not_compiled(context, within)
+
+
+def _below(context: Context, source: Source, call: cst.Call) -> list[LineCost]:
+    """The lines of the method that ``call`` calls which call the module themselves."""
+    lines = chain(*(below(context, cost) for cost in context.costs_of(source, call)))
+    method = called_name(call)
+    return [
+        cost
+        for cost in dict.fromkeys(lines)
+        if cost.function.rpartition(".")[2] == method and calls_itself(context, cost)
+    ]
 
 
 def _calls(source: Source, call: cst.Call, model: str) -> bool:

@@ -49,7 +49,21 @@ def model_name(step: TrainingStep) -> str | None:
     found = next(iter(left or called), [])
     if [name for name in found if not _LOSS.search(name)] == ["self"]:
         return _of_itself(step)
-    return _model_of(found)
+    return _model_of(found) or _called_through(step)
+
+
+def _called_through(step: TrainingStep) -> str | None:
+    """The module that the forward pass calls by a method which calls the module: ``model.log_probs(x)``."""
+    calls = (call for one in step.forward for call in descend(one, cst.Call))
+    return next((name for call in calls if (name := called_through(step, call))), None)
+
+
+def called_through(step: TrainingStep, call: cst.Call) -> str | None:
+    """The module that a call of its method calls; None for another call."""
+    held = receiver(call)
+    name = step.source.code(held) if held is not None else ""
+    method = f"{model_class(step, name).rpartition('.')[2]}.{called_name(call)}"
+    return name if method in step.through else None
 
 
 def given_a_name(context: Context, source: Source, line: int) -> tuple[Statement, str] | None:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.reached import Reached
 from warpline.rulekit.terms.evaluate import descend
@@ -38,13 +39,15 @@ _BACKWARD = ("backward", "manual_backward")
 class TrainingStep:
     """``backward``: the call, or the ``return`` of the loss to a framework that makes the call; the rest is
     found around it, in the same block. ``graph``: lines that add to autograd's graph, as recorded.
-    ``modules``: names of the user's classes that modules were made of."""
+    ``modules``: names of the user's classes that modules were made of. ``through``: methods, as
+    ``Class.method``, that call their own object, as ``self(x)`` does, and so its ``forward``."""
 
     source: Source
     backward: cst.Call | cst.Return
     reached: Reached | None = None
     graph: frozenset[int] = frozenset()
     modules: frozenset[str] = frozenset()
+    through: frozenset[str] = frozenset()
 
     def adds_to_graph(self, statement: Statement) -> bool:
         """Whether the loss may go back through what a statement computes: not through what makes a batch."""
@@ -165,6 +168,7 @@ def training_steps(context: Context) -> list[TrainingStep]:
     found, returned = [], []
     types = (facts_of(Module, site).type or "" for site in context.sites(Module.KIND))
     modules = frozenset(one.rpartition(".")[2] for one in types if "." in one)
+    through = frozenset(cost.function for cost in context.profile.lines if calls_itself(context, cost))
     for file in dict.fromkeys(
         [context.profile.manifest.script, *(cost.file for cost in context.profile.lines)]
     ):
@@ -173,12 +177,24 @@ def training_steps(context: Context) -> list[TrainingStep]:
         graph = frozenset(cost.line for cost in own if max(cost.nodes, cost.total_nodes) > 0)
         for call in source.nodes(cst.Call):
             if is_method(call, *_BACKWARD):
-                found.append(TrainingStep(source, call, context.reached, graph, modules))
+                found.append(TrainingStep(source, call, context.reached, graph, modules, through))
         returned += [
-            TrainingStep(source, one, context.reached, graph, modules) for one in _handed_back(source)
+            TrainingStep(source, one, context.reached, graph, modules, through)
+            for one in _handed_back(source)
         ]
     found.sort(key=lambda step: (not step.ran(step.backward), -_spent(context, step)))
     return [*found, *(step for step in returned if step.ran(step.backward))]
+
+
+def calls_itself(context: Context, cost: LineCost) -> bool:
+    """Whether a line of a module's method calls the module, and that ran its ``forward``."""
+    owner, source = cost.function.rpartition(".")[0], context.source(cost.file)
+    forward = cost.file, f"{owner}.forward"
+    return (
+        forward in cost.called
+        and (cost.file, cost.function) != forward
+        and any(source.code(call.func) == "self" for call in source.at(cost.line, cst.Call))
+    )
 
 
 def _handed_back(source: Source) -> Iterator[cst.Return]:
