@@ -287,7 +287,7 @@ def _computed(
     a tensor that the step did not make, described by ``tensors``); ``shape`` and ``dtype``: the result's.
     """
     given = [_arguments(values.get("args", ())) for _, _, values in nodes]
-    before = range(len(nodes), 1 + max(map(int, _VALUE.findall(str(given))), default=0))
+    before = range(len(nodes), 1 + max(*tensors, *map(int, _VALUE.findall(str(given))), 0, 0))
     shapes = [tuple(values.get("shape", ())) for _, _, values in nodes]
     shapes += [tuple(tensors.get(index, {}).get("shape", ())) for index in before]
     dtypes = [str(values.get("dtype", "float32")) for _, _, values in nodes]

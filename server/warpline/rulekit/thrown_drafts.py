@@ -11,6 +11,7 @@ import libcst as cst
 from warpline.model.change import Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
+from warpline.rulekit.cleared_later import passes_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import whole_graph
@@ -42,7 +43,7 @@ def thrown_away(context: Context) -> Iterator[Draft]:
     graph = whole_graph(flow)
     if graph is None or not flow.passes or context.sites("parallel"):
         return
-    visits = Visits(graph)
+    visits = Visits(graph, passes_of(context, graph))
     calls: dict[int, list[Node]] = {}
     for thrown in visits.found:
         for node in visits.reading(thrown.alone, thrown.parameters):
@@ -130,7 +131,7 @@ def _for_optimizer(context: Context, visits: Visits, thrown: Thrown) -> Fix:
     if any(context.calls("checkpoint", "checkpoint_sequential")):
         raise Refused(_FOR_PART)  # those with a graph of their own do not know `inputs`
     known = {one.backward.stack: one.parameters for one in visits.by_call}
-    here = [one for one in visits.flow.passes if _place(visits, one) == _place(visits, thrown.backward)]
+    here = [one for one in visits.passes if _place(visits, one) == _place(visits, thrown.backward)]
     found: dict[str, bool] = {}
     storage = storages(visits.graph)
     for one in here:  # also those that a caller makes with another optimizer

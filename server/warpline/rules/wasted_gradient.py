@@ -8,7 +8,8 @@ finds layers whose weights get gradients that nothing uses, on the way to other 
 critic below an actor's loss, frozen weights between adapters, a model whose input is attacked, a network that
 judges the picture which is optimized. Such gradients belong to no optimizer, or are cleared before anything
 reads them, as two recorded steps show; then another backward pass has to train their parameters, or the
-script has no optimizer, and the gradient of its own tensor.
+script has no optimizer, and the gradient of its own tensor. Where an optimizer makes no step in these, as a
+generator's while the critic makes many, the text has to clear the gradients before each of its steps.
 
 The finding is at the call of that part; that of modules that no optimizer has is where the script sets them
 to evaluate, or makes them, if these are whole modules. A layer that a forward pass makes has new weights in
@@ -98,6 +99,52 @@ for images, labels in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+```
+
+## Example
+
+The critic makes many steps for each of the generator:
+
+```python
+import torch
+
+#> flags grad_enabled_in_step=true
+#> tensor %20 shape=[64,64] parameter=true; tensor %21 shape=[64,1] parameter=true
+of_critic = torch.optim.SGD(critic.parameters(), lr=0.1)  #> site optimizer as=first shapes=[[1,64,1]]
+of_generator = torch.optim.SGD(generator.parameters(), lr=0.1)  #> site optimizer as=second shapes=[[1,64,64]]
+while True:
+    for _ in range(100):
+        critic.zero_grad()
+        fake = generator(noise())
+        #^ found; cost step_ms=20 device_ms=20 backward_ms=12
+        #^ node aten.mm.default args=[%22,%20] shape=[32,64]
+        score = critic(fake)
+        #^ cost step_ms=6 device_ms=6 backward_ms=4; node aten.mm.default args=[%0,%21] shape=[32,1]
+        score.mean().backward()  #> pass roots=[%1] read=[%21] left=[%20]
+        of_critic.step()  #> use first
+    generator.zero_grad()
+    critic(generator(noise())).mean().neg().backward()
+    of_generator.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+of_critic = torch.optim.SGD(critic.parameters(), lr=0.1)
+of_generator = torch.optim.SGD(generator.parameters(), lr=0.1)
+while True:
+    for _ in range(100):
+        critic.zero_grad()
+        with torch.no_grad():
+            fake = generator(noise())
+        score = critic(fake)
+        score.mean().backward()
+        of_critic.step()
+    generator.zero_grad()
+    critic(generator(noise())).mean().neg().backward()
+    of_generator.step()
 ```
 
 ## Example

@@ -33,10 +33,11 @@ class Thrown:
 
 
 class Visits:
-    """What the passes of the recorded step visit."""
+    """What the passes of the recorded step visit. ``passes``: with what more is known than the record."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, passes: tuple[Backward, ...] | None = None) -> None:
         self.graph, self.flow = graph, graph.flow
+        self.passes = graph.flow.passes if passes is None else passes
         self._ungraphed = frozenset(self.flow.ungraphed)
         self._weights = self._of_parameters()
 
@@ -49,7 +50,7 @@ class Visits:
         their optimizer makes a step less often. A pass has to be for something: for parameters whose
         gradients are read, or for a tensor of the script's own that asks for one, as an attack's input does.
         """
-        own = [one for one in self.flow.passes if one.operator >= 0 and one.cleared]
+        own = [one for one in self.passes if one.operator >= 0 and one.cleared]
         wanted = [one for one in own if one.read or self.leaves(one)]
         return [thrown for one in wanted if (thrown := self._thrown(one)) is not None]
 
@@ -81,8 +82,8 @@ class Visits:
         return frozenset(node for one in self.found for node in one.alone)
 
     def _thrown(self, one: Backward) -> Thrown | None:
-        here = {value for other in self.flow.passes if other.stack == one.stack for value in other.read}
-        elsewhere = {value for other in self.flow.passes if other.stack != one.stack for value in other.read}
+        here = {value for other in self.passes if other.stack == one.stack for value in other.read}
+        elsewhere = {value for other in self.passes if other.stack != one.stack for value in other.read}
         thrown = frozenset(one.cleared).intersection(elsewhere).difference(here)
         if not thrown or one.retained:
             return None
@@ -91,9 +92,9 @@ class Visits:
         visited = self.visited(one)
         of_node = {node: self._kind(node, kinds) for node in visited}
         alone = {node for node, kind in of_node.items() if kind == _THROWN and not self._is_weight(node)}
-        if any(not alone.isdisjoint(self._needed(other)) for other in self.flow.passes if other is not one):
+        if any(not alone.isdisjoint(self._needed(other)) for other in self.passes if other is not one):
             return None
-        asked = {value for other in self.flow.passes if not (other.read or other.cleared or other.left)
+        asked = {value for other in self.passes if not (other.read or other.cleared or other.left)
                  for value in other.inputs}  # fmt: skip
         if any(kinds.get(value, 0) == _THROWN and value not in thrown for value in asked):
             return None
@@ -141,7 +142,7 @@ class Visits:
     @cached_property
     def trained(self) -> dict[Node, int]:
         """The operators that gradients of any parameter, or of another tensor, go through."""
-        given = {value: _OTHER for one in self.flow.passes for value in (*one.read, *one.cleared, *one.left)}
+        given = {value: _OTHER for one in self.passes for value in (*one.read, *one.cleared, *one.left)}
         kinds = self.kinds(given | dict.fromkeys(self.flow.leaves, _OTHER))
         found = ((node, self._kind(node, kinds)) for node in self.graph.nodes)
         return {node: kind for node, kind in found if kind and not self._is_weight(node)}
