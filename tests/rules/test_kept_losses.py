@@ -181,7 +181,7 @@ def test_an_object_that_is_called_keeps_all_that_it_is_given(given: str, found: 
     context = called(CHART.format(given=given, nodes="nodes=4"), "Chart.__call__", 8)
     drafts = list(GraphKeptAlive().find(context))
     assert {draft.line: bool(draft.fixes) for draft in drafts} == found
-    assert all(draft.fixes or "detach `spread(guess)` in the call" in draft.message for draft in drafts)
+    assert all(draft.fixes or "detach `spread(guess)` (line " in draft.message for draft in drafts)
 
 
 STORED = """\

@@ -66,12 +66,22 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
     for source, statement, small in keeping_statements(context):
         for keeper, value in kept_by(source, small, sums=graph) or _gathered(context, source, small):
             if (
-                is_made(context, source, value, graph)
+                (is_made(context, source, value, graph) or (graph and adds_to_graph(context, source, value)))
                 and not _emptied(context, keeper)
                 and not (graph and _sent_back(context, source, keeper, statement))
                 and not (graph and _goes_back(source, keeper))
             ):
                 yield source, value, keeper
+
+
+def adds_to_graph(context: Context, source: Source, value: cst.BaseExpression) -> bool:
+    """Whether a sum that gets ``value``, which its line does not compute, adds to a graph that no backward
+    pass goes through."""
+    cost = context.cost(source.path, source.line(value))
+    read = isinstance(value, (cst.Name, cst.Attribute, cst.Subscript)) and not source.nodes(
+        cst.Call, within=source.statement(value)
+    )
+    return read and cost is not None and 0 < cost.nodes == cost.unused_nodes
 
 
 def _gathered(

@@ -11,6 +11,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.calling import function_of
 from warpline.rulekit.compiled_reach import lines_in
 from warpline.rulekit.context import Context
+from warpline.rulekit.entries import entries, origins_of
 from warpline.rulekit.kept_statements import EACH_STEP, READ, parts_of
 from warpline.rulekit.origins import parameters
 from warpline.syntax.source import Source, called_name, is_method, receiver
@@ -24,6 +25,10 @@ def is_made(
     context: Context, source: Source, value: cst.BaseExpression, graph: bool, depth: int = _DEPTH
 ) -> bool:
     """Whether a step computes ``value``; ``depth``: functions that it may be passed through."""
+    # Of a dict, a tuple or an object one entry may have a graph, and the others may be numbers.
+    parts = entries(context, source, value) if graph and depth else []
+    if parts:
+        return any(is_made(context, other, one, graph, depth - 1) for other, one in parts)
     while isinstance(value, cst.Subscript):
         value = value.value
     if isinstance(value, cst.Name):
@@ -94,17 +99,20 @@ def _calling(context: Context, source: Source, function: cst.FunctionDef) -> lis
 def some_with_graph(
     context: Context, source: Source, value: cst.BaseExpression
 ) -> list[tuple[Source, cst.BaseExpression]]:
-    """What has a graph of the values that are passed by any name (``**points``), where ``value`` is each of
-    them and it is not known of all of them; else nothing."""
-    while isinstance(value, cst.Subscript):
-        value = value.value
-    function = source.enclosing(value, cst.FunctionDef)
-    if function is None or not isinstance(value, cst.Name) or not _is_of_any_name(source, function, value):
-        return []
-    for other, values in _given(context, source, function):
-        known = [one for one in values if is_made(context, other, one, graph=True, depth=_DEPTH - 1)]
-        if known:
-            return [(other, one) for one in known] if len(known) < len(values) else []
+    """What has a graph of the values that ``value`` may be, passed by any name (``**points``) or as entries
+    of a dict or the like, where it is not known of all of them; else nothing."""
+    whole = value
+    while isinstance(whole, cst.Subscript):
+        whole = whole.value
+    function = source.enclosing(whole, cst.FunctionDef)
+    found = [origins_of(context, source, value)]
+    if function is not None and isinstance(whole, cst.Name) and _is_of_any_name(source, function, whole):
+        found = [[(other, one) for one in values] for other, values in _given(context, source, function)]
+    for parts in found:
+        known = [part for part in parts if is_made(context, *part, graph=True, depth=_DEPTH - 1)]
+        tensors = [part for part in parts if is_method(part[1], "detach")]
+        if known and len(parts) > 1:
+            return known if len(known) + len(tensors) < len(parts) else []
     return []
 
 

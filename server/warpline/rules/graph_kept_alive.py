@@ -165,6 +165,53 @@ for images, labels in loader:
     sums.count({"loss": loss})
 ```
 
+## Example
+
+One entry of a dict still has its graph, and others are numbers:
+
+```python
+#> memory growth_bytes_per_step=52428800
+def compare(scores, labels):
+    error = (scores - labels).abs()  #> cost device_ms=1 kept_bytes=52428800 calls=1 nodes=2 unused_nodes=2
+    metrics = {
+        "error": error.mean(),  #> cost calls=1 nodes=1 unused_nodes=1
+        "close": (error < 1).float().mean().item(),  #> cost calls=1
+    }
+    return criterion(scores, labels), metrics  #> cost calls=1 nodes=2
+
+class Log:
+    def push(self, metrics):
+        for name in metrics:
+            self.sums[name] += metrics[name]  #> found; cost calls=2 nodes=1 unused_nodes=1
+
+for images, labels in loader:
+    loss, metrics = compare(model(images), labels)  #> cost device_ms=20 calls=1 nodes=40
+    loss.backward()  #> cost calls=1
+    log.push(metrics)  #> cost calls=1
+```
+
+## Use instead
+
+```python
+def compare(scores, labels):
+    error = (scores - labels).abs()
+    metrics = {
+        "error": error.mean().detach(),
+        "close": (error < 1).float().mean().item(),
+    }
+    return criterion(scores, labels), metrics
+
+class Log:
+    def push(self, metrics):
+        for name in metrics:
+            self.sums[name] += metrics[name]
+
+for images, labels in loader:
+    loss, metrics = compare(model(images), labels)
+    loss.backward()
+    log.push(metrics)
+```
+
 ## Near misses
 
 On a CPU, a process that grows for other reasons:
@@ -228,7 +275,8 @@ for images, labels in loader:
 ## Fix safety
 
 Safe: the values stay the same. Only the graph is freed, and no backward pass uses it. No edit is offered
-where a line keeps all that is passed by any name (`**values`), and some of it may be a plain number.
+where a line keeps all that is passed by any name (`**values`), or all entries of a dict, and some of it may
+be a plain number; unless only one value has a graph, and no backward pass goes through that.
 
 ## References
 
@@ -245,7 +293,7 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, size
 from warpline.rulekit.keeping import keepers
-from warpline.rulekit.made_in_step import some_with_graph
+from warpline.rulekit.made_in_step import is_made, some_with_graph
 from warpline.rulekit.memory import growth_bytes
 from warpline.syntax.source import Source, is_method, receiver
 
@@ -297,8 +345,25 @@ def _fix(context: Context, source: Source, node: cst.BaseExpression) -> Fix:
     if isinstance(node, cst.IfExp):  # in the first step it may be a plain number
         raise Refused("add `.detach()` to the side of the `if` that has the graph")
     if passed := some_with_graph(context, source, node):  # others may be plain numbers
-        code = ", ".join(f"`{other.code(one)}`" for other, one in passed)
-        raise Refused(f"what is passed may not all be tensors: detach {code} in the call")
+        return _fix_of_some(context, passed)
+    cost = context.cost(*source.place(node))
+    if not is_made(context, source, node, graph=True) and cost is not None and cost.nodes < cost.calls:
+        raise Refused(f"`{source.code(node)}` may be a plain number, too: detach it where it has a graph")
+    return _detached(source, node)
+
+
+def _fix_of_some(context: Context, passed: list[tuple[Source, cst.BaseExpression]]) -> Fix:
+    """Each is detached where it is written, if nothing else can have its graph, and none is needed."""
+    (source, node), *others = passed
+    cost = context.cost(*source.place(node))
+    unused = cost is not None and 0 < cost.nodes == cost.unused_nodes
+    if others or not isinstance(node, cst.Call) or not unused:
+        code = ", ".join(f"`{other.code(one)}` (line {other.line(one)})" for other, one in passed)
+        raise Refused(f"what is kept may not all be tensors: detach {code} where it is written")
+    return _detached(source, node)
+
+
+def _detached(source: Source, node: cst.BaseExpression) -> Fix:
     code = source.code(node)
     plain = isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))
     edits = Edits(source).replace(node, f"{code}.detach()" if plain else f"({code}).detach()")
