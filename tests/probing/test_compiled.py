@@ -193,6 +193,9 @@ def test_what_a_call_costs_beside_its_launches_is_paid_once(longer: int) -> None
     once = costs.value("compiled-call") / MOST_OPERATORS  # that trial was not made
     expected = Fuse((PLACE,), keep=0.6, keep_host=pytest.approx(0.9 - once + once / longer))
     assert informed(found, change, {plain: tried[0]})[0] == expected
+    # Nor does it tell anything where the graph is recorded again each time.
+    recorded = Answer(graphs, Cost(10.0, 10.0), Cost(12.0, 40.0))
+    assert informed(found, change, {plain: tried[0], graphs: recorded})[0] == expected
 
 
 @pytest.mark.parametrize(

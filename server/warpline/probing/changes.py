@@ -13,7 +13,7 @@ from warpline.model.change import Change, Fuse, MatmulRate, Operator, PadProduct
 from warpline.model.profile import LineCost, Profile
 from warpline.model.student import student
 from warpline.probing import compiled, inputs, layouts, loops, optimizers, pointwise
-from warpline.wire.probing import COMPILED, NOT_COMPILING, Answer, Probed, Question
+from warpline.wire.probing import COMPILED, NOT_COMPILING, Answer, Cost, Probed, Question
 
 Answers = Mapping[Question, Answer]
 
@@ -107,17 +107,24 @@ def _of_whole_calls(
     """The share ``host`` of a trial of a part, for whole calls: what a call costs beside its launches
     (guards, the runtime around the graph) is paid once for all parts. The same part replayed as a CUDA graph,
     where that was tried as well, launches nothing. Its call costs more than one that launches, by the figures
-    of both. Where it was not, the figure alone tells, in operators of the trial.
+    of both. Where it was not, or records a graph in each call, the figure alone tells, in operators of
+    the trial.
     """
     tried = {bool(weight): answers[one] for one, weight in asked if one in answers}
     own, replayed = tried.get(True), tried.get(False)
-    if own is None or own.before is None:
+    if own is None or own.before is None or own.after is None:
         return host
     once = compiled.call_in_operators(own.question)
-    if replayed is not None and replayed.after is not None:
+    if replayed is not None and replayed.after is not None and _replays(own.after, replayed.after):
         once = compiled.call_share(own.question) * replayed.after.host_ns / own.before.host_ns
     once = min(host, once)
     return host - once + once / compiled.parts(profile, change)
+
+
+def _replays(launched: Cost, replayed: Cost) -> bool:
+    """Whether a trial as a CUDA graph replays one: recording it each time takes the host longer than the
+    launches, and the device waits for that."""
+    return replayed.host_ns < launched.host_ns or replayed.device_ns <= launched.device_ns
 
 
 def _apart(change: Replace, left: float, on_device: bool) -> Together:
