@@ -173,3 +173,47 @@ def table(rows):
     (draft,) = rule.find(Context(replace(project.profile, facts=facts), project.texts.get))
     assert draft.file == ("/p/pairs.py" if ran else "/p/train.py")
     assert bool(draft.fixes) == ran
+
+
+TWO_FILES = """\
+import torch
+from loans import Loans
+
+model = torch.nn.Linear(512, 512){model}
+for x in torch.utils.data.DataLoader(Loans()):
+    loss = model(x).square().mean()
+    #^ cost device_ms=9; op aten::mm device_ms=9 dtypes=double,double shapes=[[64,512],[512,512]]
+    #^ node aten.mm.default args=[%2,%3] shape=[64,512]
+    #> tensor %2 shape=[64,512] dtype=float64; tensor %3 shape=[512,512] dtype=float64 parameter=true
+"""
+LOANS = """\
+import torch
+
+class Loans(torch.utils.data.Dataset):
+    def __getitem__(self, index):
+        return torch.tensor(self.rows[index], dtype=torch.double)
+"""
+
+
+def test_a_model_and_data_of_two_files_are_cast_together() -> None:
+    project = read_project({"/p/train.py": TWO_FILES.format(model=".double()"), "/p/loans.py": LOANS})
+    rule = rule_named("float64-on-device")
+    assert rule is not None
+    (draft,) = rule.find(Context(project.profile, project.texts.get))
+    (fix,) = draft.fixes
+    changed = {
+        file: apply(text, [edit for edit in fix.edits if edit.file == file])
+        for file, text in project.profile.sources.items()
+    }
+    assert "Linear(512, 512).float()" in changed["/p/train.py"]
+    assert "dtype=torch.float32" in changed["/p/loans.py"]
+
+
+def test_data_alone_is_not_cast_where_the_model_is_float64_as_well() -> None:
+    """What makes the model float64 is not written out: a product of both types would fail."""
+    project = read_project({"/p/train.py": TWO_FILES.format(model=".to(kind)"), "/p/loans.py": LOANS})
+    rule = rule_named("float64-on-device")
+    assert rule is not None
+    (draft,) = rule.find(Context(project.profile, project.texts.get))
+    assert not draft.fixes
+    assert "only one of the two places was found" in draft.message

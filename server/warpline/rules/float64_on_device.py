@@ -267,7 +267,7 @@ Unsafe: float32 keeps 24 bits of the mantissa where float64 keeps 53. torch draw
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import libcst as cst
@@ -301,6 +301,10 @@ _TRY_IT = (
 )
 
 
+#: A file, what makes float64 numbers in it, and the setting that says so.
+_Made = tuple[Source, list[cst.BaseExpression], DoubleSetting | None]
+
+
 class Float64OnDevice(Rule):
     area = "precision"
 
@@ -311,9 +315,8 @@ class Float64OnDevice(Rule):
         if not context.matters(total):
             return
         hottest = max(spent, key=lambda cost: (_meets(cost), spent[cost]))
-        source, nodes, setting = _origins(
-            context, [cost.file for cost in sorted(spent, key=lambda cost: -spent[cost])]
-        )
+        made = [*_origins(context, [cost.file for cost in sorted(spent, key=lambda cost: -spent[cost])])]
+        source, nodes, setting = made[0] if made else (None, [], None)
         default = default_setting(context)
         setting = default or setting
         place = hottest.place
@@ -339,7 +342,7 @@ class Float64OnDevice(Rule):
                 if wanted
                 else partial(default_in_float32, context, default)
                 if default is not None
-                else partial(_fix, context, source, nodes, setting)
+                else partial(_fix, context, source, nodes, setting, made[1:])
             ],
         )
 
@@ -356,9 +359,12 @@ def _fix(
     source: Source | None,
     nodes: list[cst.BaseExpression],
     setting: DoubleSetting | None,
+    others: Sequence[_Made] = (),
 ) -> Fix:
     """All that is float64 becomes float32: a product of both fails. Raises Refused, also where the step reads
-    fewer tensors of float64 than the arrays would make: then some hold labels, say."""
+    fewer tensors of float64 than the arrays would make: then some hold labels, say. ``others``: what other
+    files make, which is edited too where both a model and its data are float64 and one place makes one of
+    them."""
     settled: tuple[cst.BaseExpression, ...] = (*setting.settled, setting.origin.node) if setting else ()
     arrays = arrays_beside(source, nodes) if source is not None else []
     nodes, arrays = ([one for one in found if one not in settled] for found in (nodes, arrays))
@@ -371,7 +377,29 @@ def _fix(
         if 0 < read < len(arrays) + len(nodes) - models:
             raise Refused("arrays of NumPy's beside it may be float64 too, or whole numbers")
         nodes = [*nodes, *arrays] if read else nodes
-    return in_float32([(source, nodes)], setting.edits() if setting else None)
+    found: list[tuple[Source | None, list[cst.BaseExpression]]] = [(source, nodes)]
+    if setting is None and source is not None:
+        found += _also_needed(context, len(nodes), others)
+    return in_float32(found, setting.edits() if setting else None)
+
+
+def _also_needed(
+    context: Context, made: int, others: Sequence[_Made]
+) -> Iterator[tuple[Source, list[cst.BaseExpression]]]:
+    """Where else float64 numbers are made, if the ``made`` places are too few for a model and for its data.
+    Raises Refused if all are."""
+    graph = whole_graph(context.profile.facts.dataflow)
+    if graph is None:
+        return
+    model = any(graph.dtype(value) == "float64" for value in graph.parameters)
+    needed = int(model) + int(doubles_read(graph) > 0)
+    for source, nodes, setting in others:
+        if made >= needed or setting is not None:
+            break
+        made += len(nodes)
+        yield source, nodes
+    if made < needed:
+        raise Refused("the model and its data are float64, and only one of the two places was found")
 
 
 def _products_run_in(context: Context) -> tuple[str, ...]:
@@ -410,10 +438,8 @@ def _meets(cost: LineCost) -> bool:
     )
 
 
-def _origins(
-    context: Context, hot: list[str]
-) -> tuple[Source | None, list[cst.BaseExpression], DoubleSetting | None]:
-    """What makes float64 numbers, in the file of the hottest line first, and the setting that says so."""
+def _origins(context: Context, hot: list[str]) -> Iterator[_Made]:
+    """What makes float64 numbers, by file, that of the hottest line first."""
     own = (source.path for source in context.sources())
     for file in dict.fromkeys([*hot, context.profile.manifest.script, *own]):
         source = context.source(file)
@@ -424,5 +450,4 @@ def _origins(
             if node not in others and context.reached.node(source, node) is not False
         ]
         if nodes or setting is not None:
-            return source, nodes, setting
-    return None, [], None
+            yield source, nodes, setting
