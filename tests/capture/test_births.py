@@ -385,6 +385,23 @@ model = build(parser.parse_args())
     assert (lean.holder.kind, lean.holder.line, lean.value) == ("option", line, True)
 
 
+def test_the_option_that_is_passed_of_two_that_share_a_name(tmp_path: Path) -> None:
+    text = f"""{OWN.partition("PRESET")[0]}
+from argparse import ArgumentParser
+parser = ArgumentParser()
+parser.add_argument("--lean", action="store_true")
+parser.add_argument("--full", action="store_false", dest="lean")
+parser.set_defaults(lean=True)
+plan = parser.parse_args()
+model = Head(4, plan.lean)
+{OWN.rstrip().rpartition(chr(10))[2]}"""
+    given = request(write(tmp_path, text), argv=("--lean",))
+    own = next(site for site in Captured(given, tmp_path).facts.sites if site.kind == "module")
+    (lean,) = (one for one in own.arguments if one.name == "lean")
+    assert lean.holder is not None
+    assert (lean.holder.kind, lean.holder.name) == ("command line", "--lean")
+
+
 LIBRARY = """\
 from functools import wraps
 from torch import nn

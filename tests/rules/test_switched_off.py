@@ -142,6 +142,23 @@ def test_an_option_without_a_default_gets_one(rule: str) -> None:
     assert after == before.replace('"store_true"', '"store_true", default=True')
 
 
+SHARED = OPTION.replace(", default=False", "").replace(
+    'parser.add_argument("--channels',
+    'parser.add_argument("--no-amp", action="store_false", dest="amp")\nparser.add_argument("--channels',
+)
+
+
+def test_of_options_that_share_a_name_the_first_gets_the_default() -> None:
+    text, draft = of_option("fp32-matmul", option=SHARED)
+    assert "--amp" in text.split("\n")[draft.line - 1]
+    assert '"--amp", action="store_true", default=True' in apply(text, draft.fixes[0].edits)
+
+
+def test_an_option_that_shares_the_name_is_passed() -> None:
+    text, draft = of_option("fp32-matmul", option=SHARED, argv=("--no-amp",))
+    assert "--amp" not in text.split("\n")[draft.line - 1]
+
+
 CONFIGURED = """\
 #> device kind=cuda capability=(9,0); flags allow_tf32=false float32_matmul_precision=highest
 import argparse

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, receiver
 
 _BARE = ("store_true", "store_false")
 
@@ -56,11 +56,29 @@ def spellings(context: Context, source: Source, default: cst.BaseExpression) -> 
     call, arg = source.enclosing(default, cst.Call), source.enclosing(default, cst.Arg)
     if call is None:
         return set()
-    calls = [(source, call)]
+    name = _given_to(source, call)
     if source.is_named(call.func, "set_defaults") and arg is not None and arg.keyword is not None:
-        calls = [(where, one) for where, one, _ in adding(context, arg.keyword.value)]
-    names = {name for where, one in calls for name in option_names(where, one)}
+        name = arg.keyword.value
+    calls = [(where, one) for where, one, _ in adding(context, name)] if name else []
+    names = {name for where, one in [(source, call), *calls] for name in option_names(where, one)}
     return names | {f"--no-{name[2:]}" for name in names if name.startswith("--")}
+
+
+def _given_to(source: Source, call: cst.Call) -> str:
+    """The name that ``add_argument`` gives its value: several options may share it."""
+    told = source.passed(call, "dest")
+    long = (one[2:].replace("-", "_") for one in option_names(source, call) if one.startswith("--"))
+    return told if isinstance(told, str) else next(long, "")
+
+
+def firsts(added: Iterator[tuple[Source, cst.Call, str]]) -> Iterator[tuple[Source, cst.Call]]:
+    """The first that each parser gets of the options that share a name: its default counts."""
+    seen = set()
+    for source, call, _ in added:
+        parser = source.path, source.code(receiver(call) or call.func), source.scope(call)
+        if parser not in seen:
+            seen.add(parser)
+            yield source, call
 
 
 def of_field(name: str) -> set[str]:

@@ -14,7 +14,7 @@ from typing import Literal
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.options import adding, defaults, of_field, options_passed, spellings, switches
+from warpline.rulekit.options import adding, defaults, firsts, of_field, options_passed, spellings, switches
 from warpline.syntax.source import NOT_LITERAL, Source, is_method, receiver
 
 _SCOPES = (cst.FunctionDef, cst.ClassDef)
@@ -364,9 +364,9 @@ def _options(context: Context, name: str) -> Iterator[Origin]:
 
 def bare_switch(context: Context, name: str) -> Origin | None:
     """The only ``add_argument("--name", action="store_true")`` without a default, or of "store_false": its
-    action. No literal can be put there; the call takes a default
-    (:func:`warpline.rulekit.flags.turned`)."""
-    actions = ((source, switches(source, call)) for source, call, _ in adding(context, name))
+    action; of the first where others of the parser have its ``dest``. No literal can be put there; the call
+    takes a default (:func:`warpline.rulekit.flags.turned`)."""
+    actions = ((source, switches(source, call)) for source, call in firsts(adding(context, name)))
     words = f"the option `--{name}`"
     return _only(Origin("argument", source, one, words) for source, one in actions if one is not None)
 

@@ -137,14 +137,14 @@ class Loaded:
     def option(self, name: str, value: Any) -> Iterator[Tuple[Option, Optional[str]]]:
         """Options that give ``name`` the ``value``, the last declared first. Each comes with the word of the
         command line that sets it, or None if it is the default."""
-        for option in reversed(self.options):
-            action = option.action
-            if action.dest != name:
-                continue
-            word = _word(action.option_strings)
-            if word is not None or not action.option_strings:
+        named = [one for one in reversed(self.options) if one.action.dest == name]
+        words = [_word(one.action.option_strings) for one in named]
+        for option, word in zip(named, words):
+            if word is not None or not option.action.option_strings:
                 yield option, word or name
-            elif action.default is value or same(value, action.default):
+        for option in named if not any(words) else ():
+            default = option.action.default
+            if option.action.option_strings and (default is value or same(value, default)):
                 yield option, None
 
     def set_default(self, option: Option, own: bool) -> Optional[Defaults]:
