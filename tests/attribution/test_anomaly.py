@@ -71,14 +71,14 @@ def test_other_processes_took_time_of_the_recorded_steps(tmp_path: Path) -> None
     assert at_line(run.profile(), 5).traceback_ms == pytest.approx(0.15 * 0.6 / 0.8, rel=0.02)
 
 
-def predicted(seen: Trace, *lines: int) -> float:
+def predicted(seen: Trace, *lines: int, checked: float = 0.0) -> float:
     from warpline.attribution import attribute
 
     located = locate(seen)
     profile = attribute(seen, located)
     file = profile.manifest.script
     found = Simulation(seen, judging.places(located), profile).predict(
-        NoAnomalyDetection(tuple((file, line) for line in lines))
+        NoAnomalyDetection(tuple((file, line) for line in lines), checked)
     )
     assert found is not None
     assert found.basis == ("simulated" if seen.facts.traceback_ns is not None else "estimate")
@@ -132,5 +132,6 @@ def test_on_a_device_the_host_no_longer_waits(tmp_path: Path) -> None:
     seen = run.trace()
     step_ms = predicted(seen)
     assert 1.2 < step_ms < 1.75
+    assert step_ms < predicted(seen, checked=0.5) < predicted(seen, checked=1.0) < step_ms + 0.15
     kept = Simulation(seen, judging.places(locate(seen)), profile).replayed_ms
     assert kept == pytest.approx(2.0, rel=0.05)

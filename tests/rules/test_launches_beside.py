@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.annotated import FILE, read_example, texts
-from warpline.model.change import ABOUT, CompiledCalls, Replace, Together
+from warpline.model.change import ABOUT, CompiledCalls, NoAnomalyDetection, Replace, Together
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft
 from warpline.rules.launch_bound import LaunchBound
@@ -59,6 +59,19 @@ def test_what_an_average_of_weights_launches_is_not_compiled() -> None:
     # The function that the model calls as well is compiled with it.
     assert draft.cost_ms == pytest.approx(5 + 15 + 8)
     assert draft.fixes[0].title == "Compile the model"
+
+
+@pytest.mark.parametrize(("parameters", "checked"), [(10, 0.25), (90, 1.0)])
+def test_compiled_code_is_one_operator_for_anomaly_detection(parameters: int, checked: float) -> None:
+    checks = "check_ms=6 traceback_ms=5; op aten::isnan phase=backward count=40"
+    example = read_example(CODE.replace("idle_ms=15 launches=600", f"idle_ms=15 launches=600 {checks}"))
+    flow = Dataflow(parameters=tuple(range(parameters)))
+    facts = replace(example.profile.facts, dataflow=flow)
+    lines = _calling(example.profile.lines, FUNCTIONS, CALLS)
+    profile = replace(example.profile, facts=facts, lines=lines)
+    (draft,) = LaunchBound().find(Context(profile, texts(example)))
+    assert isinstance(draft.change, Together)
+    assert draft.change.changes[0] == NoAnomalyDetection(((FILE, 10),), checked)
 
 
 #: A model whose last function reads a number ("0" is a value, "1" what is computed of it).

@@ -301,7 +301,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
-from warpline.model.change import ABOUT, Change, CompiledCalls, RemoveLaunches, Replace, Scale, Together
+from warpline.model.change import (
+    ABOUT,
+    Change,
+    CompiledCalls,
+    NoAnomalyDetection,
+    RemoveLaunches,
+    Replace,
+    Scale,
+    Together,
+)
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms
@@ -354,6 +363,8 @@ _PART = (
     "what the step trains is called beside other work that launches most of these kernels, and compiling it "
     "alone would leave that as it is: compile a function that calls all of it"
 )
+#: What anomaly detection calls on each gradient.
+_CHECK = "aten::isnan"
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
 
@@ -418,7 +429,7 @@ class LaunchBound(Rule):
         # What never waits for a launch is compiled with the rest.
         whole = [cost for cost in lines if cost.place in aim.inside and cost.launches]
         costs = tuple(dict.fromkeys((*idle, *(whole if compiled is None else ()))))
-        change, graphs = _changes(profile.facts.dataflow, costs, constants, aim, is_new=compiled is None)
+        change, graphs = _changes(context, costs, constants, aim, is_new=compiled is None)
         merged = _merged_ms(costs) if promised and compiled is None else 0.0
         yield context.draft(
             place,
@@ -494,11 +505,12 @@ def _merged_ms(costs: Iterable[LineCost]) -> float:
 
 
 def _changes(
-    flow: Dataflow, costs: Sequence[LineCost], constants: Sequence[Change], aim: Target, *, is_new: bool
+    context: Context, costs: Sequence[LineCost], constants: Sequence[Change], aim: Target, *, is_new: bool
 ) -> tuple[Change, Change | None]:
     """What the fixes change: the first, and the second where there is one. ``costs``: what is compiled, or
     compiled already and becomes CUDA graphs (not ``is_new``). ``constants``: what is made on the device
     then."""
+    flow = context.profile.facts.dataflow
     runs = aim.calls if is_new else 1.0
     places = tuple(cost.place for cost in costs)
     made = runs + _pieces(flow, aim.inside or frozenset(places)), len(flow.parameters)
@@ -509,10 +521,21 @@ def _changes(
     modes = ("", often, "reduce-overhead") if aim.graphs else ("", often)
     graphs = ("reduce-overhead", often)
     first, second = (
-        (*_compiled(costs, words, called), *constants)
+        # The checks first: their times are as they were measured.
+        (*_unchecked(context, costs), *_compiled(costs, words, called), *constants)
         for words, called in ((modes, calls), (graphs, replays))
     )
     return _together(first), _together(second)
+
+
+def _unchecked(context: Context, costs: Sequence[LineCost]) -> tuple[Change, ...]:
+    """What autograd's anomaly detection does less: compiled code is one operator for it, which has one
+    traceback, and gives the gradients of the parameters."""
+    places = tuple(cost.place for cost in costs if cost.check_ms + cost.traceback_ms > 0)
+    made = sum(op.count for cost in costs for op in cost.ops if op.name == _CHECK)
+    if not places or not made:
+        return ()
+    return (NoAnomalyDetection(places, min(1.0, len(context.profile.facts.dataflow.parameters) / made)),)
 
 
 def _together(changes: tuple[Change, ...]) -> Change:

@@ -237,11 +237,14 @@ class Changed:
         left = np.maximum(timeline.host_ns - np.where(here, timeline.traceback_ns, 0.0), 0.0)
         made = replace(
             timeline,
-            host_ns=np.where(checks, 0.0, left),
+            host_ns=np.where(checks, np.where(timeline.kind == SYNC, 0.0, change.checked) * left, left),
             traceback_ns=np.where(here, 0.0, timeline.traceback_ns),
             kind=np.where(checks & (timeline.kind == SYNC), WORK, timeline.kind),
         )
-        return without(made, timeline.kernel_checks & self.at(timeline.kernel_place, change.places))
+        kernels = timeline.kernel_checks & self.at(timeline.kernel_place, change.places)
+        if not change.checked:
+            return without(made, kernels)
+        return replace(made, kernel_ns=np.where(kernels, change.checked, 1.0) * made.kernel_ns)
 
     def _larger_batch(self, timeline: Timeline, change: LargerBatch) -> Timeline:
         grown: Floats = np.maximum(
