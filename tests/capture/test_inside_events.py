@@ -120,14 +120,17 @@ def said_in(folder: Path, python: str, library: str, record: str) -> list[tuple[
 @pytest.mark.parametrize("fits", [True, False])
 def test_code_with_many_lines_is_known_by_its_calls(tmp_path: Path, python: str, fits: bool) -> None:
     helper = "    end = 50\n    for _ in range(end):\n        x += 1\n    return x\n"
-    chosen = CHOSEN.replace("ROOM", "60" if fits else "15")
+    chosen = CHOSEN.replace("ROOM", "60" if fits else "1")
     record = RECORD.replace("user.step()\n", chosen, 1)
     record = record.replace(
         "torch, user\n", "torch, user\nfrom wp.capture.runner.inside import locations as locations_\n"
     )
     said = said_in(tmp_path, python, LIBRARY.replace("    return x * 2\n", helper), record)
+    if not fits:  # not even the calls
+        assert ("lib", "6", "*") not in said
+        return
     at = said.index(("lib", "4", "*"))
-    once = [("lib", "6", "*"), ("lib", "4", "*")] if fits else []  # at the line of its ``def``
+    once = [("lib", "6", "*"), ("lib", "4", "*")]  # at the line of its ``def``
     assert said[at : said.index(("lib", "5", "*"))] == [("lib", "4", "*"), *once]
 
 

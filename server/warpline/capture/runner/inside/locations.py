@@ -10,7 +10,6 @@ from __future__ import annotations
 import linecache
 import sys
 from collections import Counter
-from itertools import accumulate
 from time import time_ns
 from types import CodeType, FrameType
 from typing import Any, Tuple
@@ -157,8 +156,8 @@ class LibraryLines:
             records.library.append(AGAIN)
 
     def choose(self, step_ns: float) -> list[CodeType]:
-        """Keep what ran until now and is cheap enough to record, code with few lines first; of the rest the
-        calls, where these are few. Returns the rest."""
+        """Keep what ran until now and is cheap enough to record: first the calls of all code, which tell the
+        module, then lines, of code with few of them first. Returns the code whose lines are left out."""
         counts: Counter[int] = Counter()
         for records in self.user.all_records:
             counts.update(place & ~AGAIN for place in records.library[1::2])
@@ -174,16 +173,22 @@ class LibraryLines:
                 first, calls = begins.get(id(code), (line, 0))
                 begins[id(code)] = min(first, line), calls * (line >= first) + times * (line <= first)
         room = max(LEAST, SHARE * step_ns / RECORD_NS)
-        by_lines = sorted(of_code, key=lambda name: of_code[name])
-        kept = sum(total <= room for total in accumulate(of_code[name] for name in by_lines))
-        room -= sum(of_code[name] for name in by_lines[:kept])
-        rest = by_lines[kept:]
-        for name in sorted(rest, key=lambda name: begins[name][1]):
-            # A call and a return: the uppermost line runs once a call, unless it is the head of a loop.
-            room -= 2 * begins[name][1]
-            if room >= 0 and self.kinds[name] == LIBRARY:
-                self.brief.add(name)
-            else:
+        # A call and a return: the uppermost line runs once a call, unless it is the head of a loop.
+        of_calls = {name: 2 * begins[name][1] for name in of_code if self.kinds.get(name) == LIBRARY}
+        for name in sorted(of_calls, key=lambda name: of_calls[name]):
+            if of_calls[name] > room:
+                break
+            room -= of_calls[name]
+            self.brief.add(name)
+        in_full = {name: of_code[name] - (of_calls[name] if name in self.brief else 0) for name in of_code}
+        rest = []
+        for name in sorted(in_full, key=lambda name: in_full[name]):
+            if in_full[name] <= room:
+                room -= in_full[name]
+                self.brief.discard(name)
+                continue
+            rest.append(name)
+            if name not in self.brief:
                 self.leave_out(codes[name])
         for lines in self.lines.values():
             lines.left = 1 << 60 if id(lines.code) in of_code else MOST_OF_CODE
