@@ -194,4 +194,7 @@ def test_copies_are_named_by_their_direction(tmp_path: Path) -> None:
 def test_clipping_is_named_by_the_library_s_text() -> None:
     assert clipping("torch.nn.utils.clip_grad_norm_(parameters, max_norm)") == "gradients/clip_grad_norm_"
     assert clipping("self.clip_grad_by_norm(optimizer, clip_val)") == "gradients/clip_grad_by_norm"
+    # Of a function with many lines only the calls are recorded.
+    function = "def _clip_grad_norm_dtensor_aware(self, parameters, max_norm):"
+    assert clipping(function) == "gradients/clip_grad_norm_"
     assert clipping("norm = total.clip(0)") == ""

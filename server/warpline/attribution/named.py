@@ -18,8 +18,8 @@ from warpline.trace.columns import COPY, Ints, Trace, take
 
 #: torch's ranges around an optimizer's methods: "Optimizer.step#AdamW.step", "Optimizer.zero_grad#...".
 _OPTIMIZER = "Optimizer."
-#: torch has no range around clipping: the library's line that calls it says so.
-_CLIPPING = re.compile(r"\bclip_grad\w*")
+#: torch has no range around clipping: the library's line that calls it says so, or the function around it.
+_CLIPPING = re.compile(r"clip_grad(?:_norm_|_value_|\w*)")
 #: Parts of the names that Kineto gives to copies.
 _COPIES = {"HtoD": "copy/to the device", "DtoH": "copy/to the host"}
 #: An entry is named for what takes more than this share of its time, so that there is one name at most.
