@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.launching import PYTHONS
+from warpline.capture.runner.inside.locations import def_line
 
 ROOT = Path(__file__).resolve().parents[2] / "server" / "warpline"
 
@@ -159,3 +160,10 @@ def test_every_line_with_its_module(tmp_path: Path, python: str) -> None:
         ("lib", "23", "-"),
         ("lib", "0", "-"),  # and the library returns into the user's
     ]
+
+
+def test_the_line_of_a_def_below_its_decorators(tmp_path: Path) -> None:
+    file = tmp_path / "lib.py"
+    file.write_text("@kept\n@counted(\n    limit=3,\n)\nasync def run():\n    pass\n\nf = lambda: 1\n")
+    assert def_line(str(file), 1) == 5
+    assert def_line(str(file), 8) == 8

@@ -28,6 +28,8 @@ MOST_OF_CODE = 20_000
 #: including the calls and returns of its frames.
 SHARE = 0.04
 RECORD_NS = 600 if sys.version_info >= (3, 12) else 2_000
+#: Lines of decorators above a ``def``, at most.
+MOST_DECORATED = 30
 #: So many are always recorded: enough for a model of a dozen layers with about 150 lines each.
 LEAST = 2_000
 
@@ -35,7 +37,7 @@ LEAST = 2_000
 class InsideLines(dict):  # type: ignore[type-arg]
     """Line -> location, of one code object run for one module."""
 
-    __slots__ = ("brief", "code", "file", "function", "left", "locations", "module")
+    __slots__ = ("begins", "brief", "code", "file", "function", "left", "locations", "module")
 
     def __init__(self, locations: LibraryLines, code: CodeType, module: int) -> None:
         super().__init__()
@@ -49,15 +51,25 @@ class InsideLines(dict):  # type: ignore[type-arg]
         self.left = MOST_OF_CODE
         #: Its lines are too many: only its calls and returns are recorded, at the line of its ``def``.
         self.brief = id(code) in locations.brief
+        self.begins = def_line(path, code.co_firstlineno) if self.brief else 0
 
     def __missing__(self, line: int) -> int:
-        found = self[line] = self.locations.add(self, self.code.co_firstlineno if self.brief else line)
+        found = self[line] = self.locations.add(self, self.begins if self.brief else line)
         return found
 
     def shorten(self) -> None:
         """From now on it is brief."""
         self.brief = True
+        self.begins = def_line(self.locations.files[self.code.co_filename], self.code.co_firstlineno)
         self.clear()
+
+
+def def_line(path: str, first: int) -> int:
+    """The line of the ``def`` of code that begins at ``first``, which may be a decorator's."""
+    for line in range(first, first + MOST_DECORATED):
+        if linecache.getline(path, line).lstrip().startswith(("def ", "async def ")):
+            return line
+    return first
 
 
 #: (id of a frame that runs, its InsideLines)
