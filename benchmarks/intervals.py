@@ -79,6 +79,9 @@ FIRST = (
     ("First contact on GPUs, round 28", "round28", "cuda"),
     ("First contact on CPUs, round 28", "round28cpu", "cpu"),
     ("First contact on CPUs, round 29", "round29cpu", "cpu"),
+    ("First contact on GPUs, round 30", "round30", "cuda"),
+    ("Framework programs, round 8", "frameworks8", "cuda"),
+    ("First contact on CPUs, round 30", "round30cpu", "cpu"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
