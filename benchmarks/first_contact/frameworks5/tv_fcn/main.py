@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 import presets
-import utils
+import meters
 
 SMALL = os.environ.get("SMALL") == "1"
 
@@ -41,8 +41,8 @@ def criterion(inputs, target):
 
 def train_one_epoch(model, criterion, optimizer, data_loader, lr_scheduler, device, epoch, print_freq, amp):
     model.train()
-    metric_logger = utils.MetricLogger(delimiter="  ")
-    metric_logger.add_meter("lr", utils.SmoothedValue(window_size=1, fmt="{median:.6f}"))
+    metric_logger = meters.MetricLogger(delimiter="  ")
+    metric_logger.add_meter("lr", meters.SmoothedValue(window_size=1, fmt="{median:.6f}"))
     header = f"Epoch: [{epoch}]"
     for image, target in metric_logger.log_every(data_loader, print_freq, header):
         image = image.to(device, non_blocking=True, memory_format=torch.channels_last)
