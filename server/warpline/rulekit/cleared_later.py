@@ -15,7 +15,7 @@ from warpline.rulekit.graph.graph import Graph, running
 from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.optimizer_step import parameter_shapes
 from warpline.rulekit.origins import parameter_of
-from warpline.syntax.source import Source, alone, called_name, is_method, only_target, receiver
+from warpline.syntax.source import Source, alone, called_name, is_method, only_target, receiver, short_name
 from warpline.wire.dataflow import Backward, Frame
 from warpline.wire.run import Site
 from warpline.wire.sites import Optimizer
@@ -62,7 +62,7 @@ def _clears_first(context: Context, site: Site, frames: list[Frame]) -> bool:
     ``frames`` nor anything that reads gradients is between what makes them and that."""
     source = context.source(site.file)
     made = alone(source.statement_at(site.line))
-    name = _last(only_target(made))
+    name = short_name(only_target(made))
     steps = _steps(context, name) if name else []
     taken = {(where.path, line) for where, call in steps for line in where.extent(call)}
     if not steps or not taken.issuperset(site.uses):
@@ -71,16 +71,10 @@ def _clears_first(context: Context, site: Site, frames: list[Frame]) -> bool:
     call = made.value if isinstance(made, cst.Assign) else None
     given = source.argument(call, "params", 0) if isinstance(call, cst.Call) else None
     if given is not None and is_method(given.value, "parameters"):
-        clearing.add(_last(receiver(given.value)))
+        clearing.add(short_name(receiver(given.value)))
     found = [(where, _since_cleared(where, call, clearing)) for where, call in steps]
     known = [(where, lines) for where, lines in found if lines is not None]
     return len(known) == len(found) and not _between(context, known, frames)
-
-
-def _last(node: cst.CSTNode | None) -> str:
-    """The last name of ``self.optimizer``; "" of what is no name."""
-    last = node.attr if isinstance(node, cst.Attribute) else node
-    return last.value if isinstance(last, cst.Name) else ""
 
 
 def _steps(context: Context, name: str) -> list[tuple[Source, cst.Call]]:
@@ -126,7 +120,7 @@ def _keeps_its_name(context: Context, source: Source, named: cst.CSTNode, name: 
     if isinstance(above, cst.Attribute):
         return above.attr.value != "step"
     if isinstance(above, cst.Assign):
-        return _last(only_target(above)) == name
+        return short_name(only_target(above)) == name
     bound = isinstance(named, (cst.Name, cst.Attribute)) and source.binds(named)
     return bound or isinstance(above, cst.Param)
 
@@ -140,7 +134,7 @@ def _since_cleared(source: Source, step: cst.Call, names: set[str]) -> range | N
         for before in reversed(block[: block.index(part)]) if part in block else ():
             own = alone(before)
             call = own.value if isinstance(own, cst.Expr) else None
-            if is_method(call, "zero_grad") and _last(receiver(call)) in names:
+            if is_method(call, "zero_grad") and short_name(receiver(call)) in names:
                 return range(source.line(before), source.extent(step).stop)
         above = source.parent(part)
         part = source.statement(above) if above is not None else None

@@ -21,7 +21,7 @@ from warpline.rulekit.graph.evaluate import Evaluation, leaves
 from warpline.rulekit.rounds import nodes_at
 from warpline.rulekit.terms import function_at
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import NOT_LITERAL, Source, methods, only_target, receiver
+from warpline.syntax.source import NOT_LITERAL, Source, methods, only_target, receiver, short_name
 
 ADVICE = "if this is Adam's update, `torch.optim.Adam` or `AdamW` with `fused=True` makes it in one pass"
 _OTHERWISE = f"the optimizer does more than Adam, or is used otherwise: {ADVICE}"
@@ -154,25 +154,19 @@ def _may_be_loaded(context: Context, made_in: Source, call: cst.Call) -> bool:
     """Whether the script may load a saved state into the optimizer that ``call`` makes: it loads one, and
     not into something with another name, be it that of a function's parameter."""
     held = only_target(made_in.parent(call))
-    optimizer = _last(held) if held is not None else ""
+    optimizer = short_name(held)
     for source, load in context.calls("load_state_dict"):
         into = receiver(load)
-        name = _last(into) if into is not None else ""
+        name = short_name(into)
         function = source.enclosing(load, cst.FunctionDef)
         given = [
-            _last(arg.value)
+            short_name(arg.value)
             for _, one in (context.calls(function.name.value) if function is not None else ())
             for arg in one.args
         ]
         if not name or not optimizer or "opt" in name.lower() or optimizer in (name, *given):
             return True
     return False
-
-
-def _last(node: cst.BaseExpression) -> str:
-    """The last name of ``self.optimizer``; "" of anything else."""
-    named = node.attr if isinstance(node, cst.Attribute) else node
-    return named.value if isinstance(named, cst.Name) else ""
 
 
 def _initial(source: Source, owner: cst.ClassDef) -> cst.FunctionDef:

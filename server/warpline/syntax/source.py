@@ -91,10 +91,15 @@ def receiver(node: cst.CSTNode | None) -> cst.BaseExpression | None:
     return called.value if isinstance(called, cst.Attribute) else None
 
 
+def short_name(node: cst.CSTNode | None) -> str:
+    """The last name of ``self.optimizer``; "" of what is no name."""
+    last = node.attr if isinstance(node, cst.Attribute) else node
+    return last.value if isinstance(last, cst.Name) else ""
+
+
 def called_name(call: cst.Call) -> str:
     """The last name of what is called: ``step`` of ``self.optimizer.step()``; "" for ``makers[0]()``."""
-    called = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    return called.value if isinstance(called, cst.Name) else ""
+    return short_name(call.func)
 
 
 def methods(owner: cst.ClassDef) -> dict[str, cst.FunctionDef]:
