@@ -220,7 +220,7 @@ class _Errors:
 
 
 def _drawn(logs: float, count: int, usual: float) -> float:
-    """The mean of ``count`` logarithms that add up to ``logs``, and of ``usual`` as ``SHRINK`` more."""
+    """The mean of ``count`` logarithms with the sum ``logs``, and of ``SHRINK`` more that are ``usual``."""
     return (logs + SHRINK * usual) / (count + SHRINK)
 
 

@@ -26,8 +26,8 @@ from warpline.wire.probing import SEARCHED, Answer, Part, Question, Tensor
 MOST = 20
 #: A stretch of more operators is no piece of a network of convolutions.
 _LONGEST = 120
-#: Of a whole network that is one question: its time in a step, as a trial runs it a dozen times, and its
-#: operators.
+#: The largest network that is one question: its milliseconds in a step, as a trial runs it a dozen times, and
+#: its operators. Chosen.
 _WHOLE_MS, _WHOLE_OPERATORS = 500.0, 2000
 _CONVOLUTION = "convolution"
 #: torch chooses a batch norm's implementation by layout, and a record has the one that it chose: where each

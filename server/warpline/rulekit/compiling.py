@@ -130,7 +130,7 @@ def _made_elsewhere(context: Context, step: TrainingStep | None) -> Site | None:
 
 
 def _where_made(context: Context, site: Site) -> tuple[list[Callable[[], Fix]], tuple[str, int]]:
-    """The ways to compile the model made at ``site`` where it gets its name, and that line."""
+    """The edits that compile the model made at ``site``, where it gets its name, and that line."""
     source, line = named_at(context, site)
     made = partial(_compile_made, context, source, line, facts_of(Module, site).type or "")
     return [made, partial(made, graphs=True)], (source.path, line)

@@ -67,7 +67,7 @@ def compiled_with(context: Context, calls: Collection[LineCost]) -> set[tuple[st
 
 
 def _below(context: Context, source: Source, call: cst.Call) -> list[LineCost]:
-    """The lines of the method that ``call`` calls which call the module themselves."""
+    """The lines in the called method that call the module itself."""
     lines = chain(*(below(context, cost) for cost in context.costs_of(source, call)))
     method = called_name(call)
     return [

@@ -53,7 +53,8 @@ def model_name(step: TrainingStep) -> str | None:
 
 
 def _called_through(step: TrainingStep) -> str | None:
-    """The module that the forward pass calls by a method which calls the module: ``model.log_probs(x)``."""
+    """The module whose method the forward pass calls, where the method calls the module itself:
+    ``model.log_probs(x)``."""
     calls = (call for one in step.forward for call in descend(one, cst.Call))
     return next((name for call in calls if (name := called_through(step, call))), None)
 

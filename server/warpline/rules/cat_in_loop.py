@@ -476,7 +476,8 @@ def _moved(context: Context) -> dict[tuple[str, int], dict[str, float]]:
 
 
 def _ring(context: Context, cost: LineCost, new: dict[str, float]) -> Draft:
-    """A queue or a window: each step puts a piece in and lets another go. The line may do other things."""
+    """The draft for a queue or a window, which each step copies to add a piece and drop another. The line may
+    do more than that."""
     moves = [op for op in cost.ops if op.phase == "forward" and op.name.removeprefix("aten::") in new]
     share = forward_share(cost, moves.__contains__)
     spent, rounds = share * cost.step_ms, sum(op.count for op in moves) or cost.calls

@@ -439,7 +439,7 @@ def _meets(cost: LineCost) -> bool:
 
 
 def _origins(context: Context, hot: list[str]) -> Iterator[_Made]:
-    """What makes float64 numbers, by file, that of the hottest line first."""
+    """The expressions that make float64 numbers, by file; the file of the hottest line comes first."""
     own = (source.path for source in context.sources())
     for file in dict.fromkeys([*hot, context.profile.manifest.script, *own]):
         source = context.source(file)

@@ -95,7 +95,7 @@ class Objects:
     def _written(
         self, given: ast.expr, call: ast.Call, file: File, found: Found, value: Any, depth: int
     ) -> Optional[Found]:
-        """Where the default ``given`` in a call is written: there, or followed."""
+        """Where the default ``given`` in a call is written: in the call, if a literal, or its origin."""
         if literal(given)[0]:
             line, column = file.place_of(given)
             return {**found, "line": line, "column": column} if same(value, literal(given)[1]) else None

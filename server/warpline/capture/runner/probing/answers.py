@@ -34,7 +34,7 @@ ALONE_S = 10.0
 #: code yet, and CUDA graphs are recorded: the host took 1.2 ms for the first one, and 0.5 ms from the 16th on
 #: (torch 2.13, measured once); the first round of a graph took four times as long as the next ones (2.11).
 SETTLING = 16
-#: Of readings of a whole network on a CPU, whose calls are long, instead of ``clock.MOST_S``.
+#: Seconds of readings of a whole network on a CPU, whose calls are long, instead of ``clock.MOST_S``. Chosen.
 WHOLE_S = 4.0
 
 
