@@ -79,5 +79,7 @@ def test_a_long_function_takes_what_its_own_clock_says(tmp_path: Path, more: lis
     took_ms, slept_ms = (1000 * median(one) for one in times)
     ms = {line.line: line.step_ms for line in report.lines}
     worked = sum(ms.get(line, 0.0) for line in (*WORK, CALL))
-    assert worked == pytest.approx(took_ms, rel=0.15), ms
-    assert ms[SLEEP] == pytest.approx(slept_ms, rel=0.1), ms
+    # Ranks wait for each other in the backward pass, in captured steps up to 2 ms longer or shorter than in
+    # timed ones (of 13 ms): all lines are scaled by that.
+    assert worked == pytest.approx(took_ms, rel=0.25 if more else 0.15), ms
+    assert ms[SLEEP] == pytest.approx(slept_ms, rel=0.2 if more else 0.1), ms

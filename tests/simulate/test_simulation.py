@@ -334,6 +334,25 @@ def test_workers_set_the_pace_only_where_they_do_not_keep_up(told: dict[str, flo
     assert (predicted.step_ms < 0.6 * truth) == gains
 
 
+@pytest.mark.parametrize(
+    ("told", "gains"), [({}, True), ({"batch_ms": 8.0}, True), ({"batch_ms": 13.0}, False)]
+)
+def test_workers_set_the_pace_though_they_keep_up_with_a_profiled_step(
+    told: dict[str, float], gains: bool
+) -> None:
+    """The profiler made the captured steps so long that batches were ready: timed steps waited for them."""
+
+    def ready(m: Machine) -> None:
+        m.load(5, 100)
+        m.op(10, "aten::mm", 30, 6000, MM)
+        m.sync(11)
+
+    found, truth = simulation(ready, workers=2, wait_ms=0.9, **told)
+    predicted = found.predict(Scale(AT[10], device=0.5))
+    assert predicted is not None
+    assert (predicted.step_ms < 0.6 * truth) == gains
+
+
 def test_a_pageable_copy_holds_the_host_although_its_call_returns_first() -> None:
     """The host is busy before the copy, so all of the wait for it could be saved: a third of the step."""
 

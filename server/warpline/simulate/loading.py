@@ -48,13 +48,15 @@ def present_feed(timeline: Timeline, facts: Facts, step_ns: float, captured_ns: 
     per_step, taken = batches / timeline.steps, spent / batches
     waits = spent > WAITS * captured_ns * timeline.steps
     timed = [one.wait_ms for one in loaders if one.num_workers and one.wait_ms is not None]
+    waited = sum(timed) * 1e6 / per_step if timed else spent / batches
+    known = facts.workers if len([one for one in loaders if one.num_workers]) == 1 else None
     if timed:
-        waits = waits and sum(timed) * 1e6 > WAITS * step_ns
-        # A few captured steps may begin an epoch, or find workers that the profiled host kept waiting.
-        taken = min(taken, sum(timed) * 1e6 / per_step)
-    if facts.workers is not None and len([one for one in loaders if one.num_workers]) == 1:
-        working_ms = max(0.0, step_ns / per_step - spent / batches) / 1e6
-        waits = waits and facts.workers.batch_ms >= workers * working_ms
+        # A few captured steps may begin an epoch, or find workers that the profiled host kept waiting. They
+        # may also be so slow that workers keep up with them: a worker's time for a batch tells then.
+        waits = (waits or known is not None) and sum(timed) * 1e6 > WAITS * step_ns
+        taken = min(taken, waited)
+    if known is not None:
+        waits = waits and known.batch_ms >= workers * max(0.0, step_ns / per_step - waited) / 1e6
     if waits:
         return Feed(step_ns / per_step, PREFETCH * workers, min(TAKE_NS, taken))
     return Feed(0.0, PREFETCH * workers, taken)
