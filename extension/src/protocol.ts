@@ -45,7 +45,18 @@ export interface HotLine extends Place {
   share: number;
   label: string;
   stale: boolean;
-  inside: ({ label: string; name: string; place: string } & Place)[];
+  inside: Inside[];
+}
+
+/** A module, a library's line, or the rest of them, within a line; `inside` adds up to it. */
+export interface Inside {
+  label: string;
+  name: string;
+  about: string;
+  place: string;
+  uri: string | null;
+  line: number;
+  inside: Inside[];
 }
 
 export interface Finding extends Place {

@@ -139,15 +139,23 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
 }
 
 function hotLine(line: protocol.HotLine): vscode.TreeItem {
-  const parts = line.inside.map((part) =>
-    Object.assign(new vscode.TreeItem(`${part.label}  ${part.name}`), { description: part.place, iconPath: new vscode.ThemeIcon("library"), command: open(part) }),
-  );
-  const item = new Section(`${line.label}  ${place(line)}`, parts, true);
-  if (parts.length === 0) item.collapsibleState = vscode.TreeItemCollapsibleState.None;
+  const item = new Section(`${line.label}  ${place(line)}`, line.inside.map(inside), true);
+  if (line.inside.length === 0) item.collapsibleState = vscode.TreeItemCollapsibleState.None;
   item.description = line.stale ? `line changed since · ${line.text}` : line.text;
   item.tooltip = `${line.text}\n${place(line)} in ${line.function}`;
   item.iconPath = new vscode.ThemeIcon("flame", line.stale ? new vscode.ThemeColor("disabledForeground") : undefined);
   item.command = open(line);
+  return item;
+}
+
+/** What is within a line. A module with others in it is unfolded: the line's modules are seen at once. */
+function inside({ label, name, about, place, uri, line, inside: entries }: protocol.Inside): vscode.TreeItem {
+  const item = new Section(`${label}  ${name}`, entries.map(inside), !entries.some((entry) => entry.inside.length > 0));
+  if (entries.length === 0) item.collapsibleState = vscode.TreeItemCollapsibleState.None;
+  item.description = entries.length === 0 ? about : place;
+  item.tooltip = [about, place].filter((words) => words !== "").join("\n");
+  item.iconPath = new vscode.ThemeIcon(entries.length === 0 ? "dash" : "library");
+  if (uri !== null) item.command = open({ uri, line });
   return item;
 }
 

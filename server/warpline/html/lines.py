@@ -8,24 +8,23 @@ from warpline.html.escaped import text
 from warpline.model.kernel_name import readable
 from warpline.model.report import Line
 from warpline.view import units
-from warpline.view.inside import parts, place
+from warpline.view.inside import Entry, opened
 from warpline.view.table import Function, Row, Table
 
 _MOST_USES = 20
-_MOST_PARTS = 40
 #: Classes heat0 to heat10 of the style sheet, which allows no styles in the text.
 _HEATS = 10
 
 
-def listing(shown: Table) -> str:
-    """One table for each function, and what the rest adds up to."""
+def listing(shown: Table, step_ms: float) -> str:
+    """One table for each function, and what the rest adds up to. ``step_ms``: of the whole step."""
     rest = f'<p class="soft">{text(shown.rest)}</p>' if shown.rest else ""
-    return "\n".join(_function(function, shown.columns) for function in shown.functions) + rest
+    return "\n".join(_function(function, shown.columns, step_ms) for function in shown.functions) + rest
 
 
-def _function(function: Function, columns: tuple[str, ...]) -> str:
+def _function(function: Function, columns: tuple[str, ...], step_ms: float) -> str:
     heads = "".join(f"<th>{text(name)}</th>" for name in ("line", "step ms", "", *columns))
-    rows = "\n".join(_row(row, columns) for row in function.rows)
+    rows = "\n".join(_row(row, columns, step_ms) for row in function.rows)
     return (
         f'<h3>{text(function.name)} <span class="soft">{text(function.place)}, '
         f"{text(units.ms(function.step_ms))}, {text(units.percent(function.share))}</span></h3>\n"
@@ -33,7 +32,7 @@ def _function(function: Function, columns: tuple[str, ...]) -> str:
     )
 
 
-def _row(row: Row, columns: tuple[str, ...]) -> str:
+def _row(row: Row, columns: tuple[str, ...], step_ms: float) -> str:
     if not row.line:
         return f'<tr class="context"><td class="number">⋮</td><td colspan="{len(columns) + 3}"></td></tr>'
     source = f'<td class="source">{text(row.source)}</td>'
@@ -48,7 +47,7 @@ def _row(row: Row, columns: tuple[str, ...]) -> str:
         *(f'<td class="number">{_milliseconds(row.cost, column)}</td>' for column in columns),
         source,
     )
-    return f"<tr>{''.join(cells)}</tr>{_detail(row.cost, len(columns) + 4)}"
+    return f"<tr>{''.join(cells)}</tr>{_detail(row.cost, len(columns) + 4, step_ms)}"
 
 
 def _milliseconds(cost: Line, column: str) -> str:
@@ -56,7 +55,7 @@ def _milliseconds(cost: Line, column: str) -> str:
     return text(units.milliseconds(value)) if value >= 0.0005 else ""
 
 
-def _detail(cost: Line, width: int) -> str:
+def _detail(cost: Line, width: int, step_ms: float) -> str:
     """What the line is made of, folded away: numbers, kernels, ops."""
     facts = [
         f"host {units.ms(cost.cpu_ms)}",
@@ -77,26 +76,28 @@ def _detail(cost: Line, width: int) -> str:
     ops = [
         (o.name, o.phase, units.count(o.count), units.ms(o.device_ms), _shapes(o.shapes)) for o in cost.ops
     ]
-    tables = _inside(cost) + _uses("kernels", kernels) + _uses("ops", ops)
+    tables = _inside(opened((cost,), step_ms)) + _uses("kernels", kernels) + _uses("ops", ops)
     return (
         f'<tr class="detail"><td colspan="{width}"><details><summary>{text(", ".join(facts))}</summary>'
         f"{tables}</details></td></tr>"
     )
 
 
-def _inside(cost: Line) -> str:
-    """Modules and functions of libraries, each to be unfolded into its lines."""
-    found = []
-    for part in parts(cost.inside)[:_MOST_PARTS]:
-        rows = "".join(
-            f"<tr><td>{text(place(line))}</td><td>{text(line.text or line.function)}</td>"
-            f"<td>{text(units.ms(line.step_ms))}</td><td>{text(units.ms(line.device_ms))}</td></tr>"
-            for line in part.lines[:_MOST_USES]
-        )
-        summary = f"{text(part.name)} {text(units.ms(part.step_ms))}"
-        heads = "".join(f"<th>{head}</th>" for head in ("line", "", "of the step", "device"))
-        found.append(f"<details><summary>{summary}</summary><table><tr>{heads}</tr>{rows}</table></details>")
-    return "".join(found)
+def _inside(entries: Iterable[Entry]) -> str:
+    """Modules and functions of libraries, each to be unfolded into those in it and into its lines."""
+    found, rows = [], []
+    for entry in entries:
+        times = f"{text(units.ms(entry.step_ms))}"
+        if entry.entries:
+            summary = f"<summary>{text(entry.name)} {times}</summary>"
+            found.append(f"<details>{summary}{_inside(entry.entries)}</details>")
+        else:
+            rows.append(
+                f"<tr><td>{text(entry.name)}</td><td>{text(entry.about)}</td>"
+                f"<td>{times}</td><td>{text(units.ms(entry.device_ms))}</td></tr>"
+            )
+    heads = "".join(f"<th>{head}</th>" for head in ("line", "", "of the step", "device"))
+    return "".join(found) + (f"<table><tr>{heads}</tr>{''.join(rows)}</table>" if rows else "")
 
 
 def _uses(heading: str, rows: Sequence[tuple[str, ...]]) -> str:

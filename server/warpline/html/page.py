@@ -87,7 +87,7 @@ def page(
             f'<section id="plan"><h2>Plan</h2>\n{plan.table(report.plan, report.findings)}</section>',
             ranks.section(beside, profile.manifest.world_size, timeline),
             drawn,
-            f"<noscript><h2>Lines</h2>\n{lines.listing(shown)}</noscript>",
+            f"<noscript><h2>Lines</h2>\n{lines.listing(shown, report.steps.step_ms)}</noscript>",
             listed("Loader workers", shown.workers),
             listed("Marks", shown.marks),
             listed("Fused lines", shown.groups),

@@ -143,12 +143,10 @@ def _inside(line: Standing, step_ms: float) -> Table:
 
 
 def _callers(callers: Sequence[Caller]) -> Table:
-    names = ["-" if each.module is None else each.module or "the model" for each in callers[:_TOP]]
     rows = [
-        (units.ms(each.step_ms), _short(printable(name)), _place(each))
-        for name, each in zip(names, callers, strict=False)
+        (units.ms(each.step_ms), _short(printable(each.part)) or "-", _place(each)) for each in callers[:_TOP]
     ]
-    return Table(("of the step", "module", "your line"), tuple(rows))
+    return Table(("of the step", "part", "your line"), tuple(rows))
 
 
 def _place(caller: Caller) -> str:

@@ -36,11 +36,11 @@ def library(tmp_path: Path) -> Path:
 def profiled(project: Path, library: Path) -> Path:
     """A run of a script whose time is in the library."""
 
-    def inside(line: int, ms: float, module: str | None = None) -> Inside:
+    def inside(line: int, ms: float, module: str | None = None, part: str = "") -> Inside:
         text = LIBRARY.splitlines()[line - 1].strip()
         function = "Trainer.check" if line > 6 else "Trainer.train"
         return Inside(
-            module, str(library), line, function, ms, ms / 2, 1.0, 0.0, text, ms / 4, ms / 4, ms / 2
+            module, str(library), line, function, ms, ms / 2, 1.0, 0.0, text, ms / 4, ms / 4, ms / 2, part
         )
 
     project.mkdir()
@@ -51,7 +51,7 @@ def profiled(project: Path, library: Path) -> Path:
     train, check = lines(script, SCRIPT)
     made = (
         replace(train, inside=(inside(4, 30.0, "net.*"), inside(8, 9.0), own)),
-        replace(check, inside=(inside(8, 9.8), inside(7, 0.2))),
+        replace(check, inside=(inside(8, 9.8, part="copy/to the host"), inside(7, 0.2))),
     )
     found = finding(script, 3, "fp32-matmul")
     write_report(run, script, made, (found,), 50.0)
@@ -80,7 +80,9 @@ def test_a_library_s_lines_have_hints_heat_and_a_card(
     assert {line["line"]: round(line["stepMs"], 3) for line in heat["lines"]} == {3: 30.0, 6: 0.2, 7: 18.8}
     card = words(client, at, 7)
     assert "18.8 ms" in card and "`Trainer.check`" in card
-    assert card.index("| 9.80 ms | `-` | train.py:4 |") < card.index("| 9.00 ms | `-` | train.py:3 |")
+    assert card.index("| 9.80 ms | `copy/to the host` | train.py:4 |") < card.index(
+        "| 9.00 ms | `-` | train.py:3 |"
+    )
     assert "| 30.0 ms | `net.*` | train.py:3 |" in words(client, at, 3)
     assert words(client, at, 0) == ""
     lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": at}})
@@ -102,8 +104,16 @@ def test_nothing_is_to_be_changed_in_a_library_s_file(
     assert client.diagnostics(at) == []
     overview = client.request("warpline/overview", {"uri": uri(script)})
     assert all("site-packages" not in line["uri"] for line in overview["lines"])
-    part = overview["lines"][0]["inside"][0]
-    assert (part["uri"], part["line"]) == (uri(library), 3)
+    line = overview["lines"][0]
+    part = line["inside"][0]
+    assert (part["name"], part["place"], part["uri"], part["line"]) == (
+        "net.*", "trainer.py:4", uri(library), 3,
+    )  # fmt: skip
+    (below,) = part["inside"]
+    assert (below["name"], below["about"]) == ("trainer.py:4", "self.model(batch)")
+    assert [one["name"] for one in line["inside"]] == ["net.*", "Trainer.check", "the line itself"]
+    assert sum(one["stepMs"] for one in line["inside"]) == line["stepMs"]
+    assert (line["inside"][2]["uri"], line["inside"][2]["line"]) == (uri(script), 2)
 
 
 def test_a_file_with_results_of_its_own_is_no_library_s(

@@ -235,14 +235,20 @@ def test_a_library_s_line_names_the_cell_that_calls_it(
     library.write_text("def work():\n    return 1\n")
     notebook, script = fixable(tmp_path)
     at = script.read_text().split("\n").index("y = 2  # 8 ms") + 1
-    part = (Inside(None, str(library), 2, "work", 8.0, 0.0, 8.0, text="return 1"),)
+    own = Inside(None, str(script), at, "<module>", 1.0, 0.0, 0.0)
+    part = (Inside(None, str(library), 2, "work", 7.0, 0.0, 8.0, text="return 1"), own)
     (run,) = (tmp_path / ".warpline" / "runs").iterdir()
     write_report(run, script, (replace(cost(script, at, "<module>", 8.0), inside=part),), (), 12.0)
     client = connect(tmp_path)
     (_, second) = open_notebook(client, notebook, FIXABLE)
     client.until(lambda: heat(client, second))
     shown = client.at("textDocument/hover", client.open(library), 1)["contents"]["value"]
-    assert "| 8.00 ms | `-` | Cell 2:2 |" in shown
+    assert "| 7.00 ms | `-` | Cell 2:2 |" in shown
+    line = client.request("warpline/overview", {"uri": second})["lines"][0]
+    assert [(each["name"], each["place"], each["uri"], each["line"]) for each in line["inside"]] == [
+        ("work", "library.py:2", library.as_uri(), 1),
+        ("the line itself", "Cell 2:2", second, 1),
+    ]
 
 
 def test_comments_that_ignore_go_into_the_cell(tmp_path: Path, connect: Callable[..., Client]) -> None:

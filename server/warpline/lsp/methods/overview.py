@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from warpline.lsp import convert
@@ -17,7 +18,7 @@ from warpline.view import change, gains, units
 from warpline.view.anchor_lines import Standing
 from warpline.view.diagnostics import notices
 from warpline.view.hints import share
-from warpline.view.inside import largest
+from warpline.view.inside import Entry, opened, place
 from warpline.view.lenses import CALLED
 
 _TOP = 200
@@ -89,7 +90,7 @@ def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
                 "stepMs": stands.step_ms,
                 "label": _label(stands.step_ms, results),
                 "stale": stands.stale,
-                "inside": _inside(costs, results),
+                "inside": [_inside(session, entry) for entry in opened(costs, results.step_ms)],
             }
         )
         if len(found) == _TOP:
@@ -119,19 +120,24 @@ def _totals(results: Results) -> list[dict[str, str | None]]:
     return found
 
 
-def _inside(costs: Iterable[Line], results: Results) -> list[dict[str, Any]]:
-    """Where a line's time is in library code, the longest first; empty where the run does not say."""
-    return [
-        {
-            "label": _label(part.step_ms, results),
-            "name": part.name,
-            "place": part.place,
-            "uri": convert.uri(part.lines[0].file),
-            "line": part.lines[0].line - 1,
-            "stepMs": part.step_ms,
-        }
-        for part in largest(costs, results.step_ms)
-    ]
+def _inside(session: Session, entry: Entry) -> dict[str, Any]:
+    """An entry of an opened line, with those in it. A line of the user's is where it stands now."""
+    at, results = entry.at, session.results
+    uri, line, name = None, -1, ""
+    if at is not None:
+        line = _where(session, at.file, at.line) if at.file in results.sources else at.line - 1
+        uri = convert.uri(at.file) if line >= 0 else None
+        name = place(replace(at, file=results.names.get(at.file, at.file), line=max(line + 1, 1)))
+    return {
+        "label": _label(entry.step_ms, results),
+        "name": entry.name,
+        "about": entry.about,
+        "place": name,
+        "uri": uri,
+        "line": line,
+        "stepMs": entry.step_ms,
+        "inside": [_inside(session, each) for each in entry.entries],
+    }
 
 
 def _finding(session: Session, results: Results, finding: Finding) -> dict[str, Any]:

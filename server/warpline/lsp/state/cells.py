@@ -44,7 +44,14 @@ def in_cells(results: Results, cells: Sequence[Document]) -> Results:
 
     def of_line(line: Line) -> Line:
         at = cell(line.file, line.line)
-        return line if at is None else replace(line, file=at[0], line=at[1])
+        if at is None:
+            return line
+        here = (line.file, line.line)
+        own = (
+            one if (one.file, one.line) != here else replace(one, file=at[0], line=at[1])
+            for one in line.inside
+        )
+        return replace(line, file=at[0], line=at[1], inside=tuple(own))
 
     def of_finding(finding: Finding) -> Finding:
         at, cause = cell(finding.file, finding.line), cell(finding.cause.file, finding.cause.line)

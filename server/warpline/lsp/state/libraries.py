@@ -13,7 +13,7 @@ from pathlib import Path
 from warpline.model.report import Inside, Line
 from warpline.text.lines import split
 from warpline.view.anchor_lines import Costs
-from warpline.view.inside import Caller
+from warpline.view.inside import Caller, part_name
 from warpline.wire.inside import LONGEST_TEXT
 
 #: A line of the user's, and a part of its time.
@@ -44,7 +44,7 @@ class Libraries:
     def callers(self, path: str, line: int) -> tuple[Caller, ...]:
         """The lines of the user's that a line's time is part of, longest first. ``line``: 1-based."""
         parts = self._found().get(path, {}).get(line, [])
-        found = [Caller(entry.module, user.file, user.line, entry.step_ms) for user, entry in parts]
+        found = [Caller(part_name(entry), user.file, user.line, entry.step_ms) for user, entry in parts]
         return tuple(sorted(found, key=lambda each: -each.step_ms))
 
     def _found(self) -> dict[str, dict[int, list[Part]]]:
