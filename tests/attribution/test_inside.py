@@ -198,3 +198,25 @@ def test_clipping_is_named_by_the_library_s_text() -> None:
     function = "def _clip_grad_norm_dtensor_aware(self, parameters, max_norm):"
     assert clipping(function) == "gradients/clip_grad_norm_"
     assert clipping("norm = total.clip(0)") == ""
+
+
+@pytest.mark.parametrize("defined", [True, False])
+def test_a_note_says_that_lines_of_libraries_were_left_out(tmp_path: Path, defined: bool) -> None:
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.library(100, 5)
+    run.op("aten::mm", 250, 100)
+    run.line(600, 20)
+    trace = run.trace()
+
+    def said(by_calls: tuple[int, ...], left_out: tuple[int, ...]) -> list[str]:
+        table = replace(trace.libraries, by_calls=by_calls, left_out=left_out)
+        notes = attribute(replace(trace, libraries=table)).notes
+        return [note for note in notes if "functions of libraries" in note]
+
+    assert said((), ()) == []
+    (note,) = said((0,) if defined else (), () if defined else (0,))
+    assert ("0.50 ms a step (50 %) is shown at the `def` of such functions" in note) == defined
+    assert ("the time of one of them at the lines that call it" in note) != defined
+    assert note.endswith("; --include FOLDER records all lines of a package, like your own")
+    assert said((1,), ()) == []  # no time there

@@ -99,6 +99,14 @@ for _, whose, line, module in found[start:]:
 CHOSEN = "user.step()\nlocations_.LEAST, locations_.SHARE = ROOM, 0\nevents.leave_out(library.choose(1.0))\n"
 
 
+#: The run's table names the functions with lines left out.
+TOLD = """
+table = library.as_dict()
+for kind in ("by_calls", "left_out"):
+    print(kind, *(table["functions"][at] for at in table[kind]))
+"""
+
+
 def said_in(folder: Path, python: str, library: str, record: str) -> list[tuple[str, ...]]:
     installed = folder / "site-packages"
     (installed / "torch").mkdir(parents=True)
@@ -126,10 +134,13 @@ def test_code_with_many_lines_is_known_by_its_calls(tmp_path: Path, python: str,
     record = record.replace(
         "torch, user\n", "torch, user\nfrom wp.capture.runner.inside import locations as locations_\n"
     )
-    said = said_in(tmp_path, python, LIBRARY.replace("    return x * 2\n", helper), record)
+    said = said_in(tmp_path, python, LIBRARY.replace("    return x * 2\n", helper), record + TOLD)
+    told = {kind: names for kind, *names in said if kind in ("by_calls", "left_out")}
     if not fits:  # not even the calls
         assert ("lib", "6", "*") not in said
+        assert told["by_calls"] == [] and "helper" in " ".join(told["left_out"])
         return
+    assert told == {"by_calls": ["helper"], "left_out": []}
     at = said.index(("lib", "4", "*"))
     once = [("lib", "6", "*"), ("lib", "4", "*")]  # at the line of its ``def``
     assert said[at : said.index(("lib", "5", "*"))] == [("lib", "4", "*"), *once]

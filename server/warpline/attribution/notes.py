@@ -29,6 +29,8 @@ UNSEEN = 0.1
 #: The same share for sampled lines. Chosen: with loads of 8 to 18 on two cores, lines of nine public programs
 #: were off by 2 to 26 % of the step (``docs/first-contact.md``).
 CROWDED = 0.25
+#: The same share for time at the ``def`` of a library's function. Chosen: as much as a part of a line has.
+SHORTENED = 0.02
 #: Slowed-down Python is noted if plain Python takes at least this share of the step.
 PYTHON = 0.1
 
@@ -70,6 +72,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "before Python 3.12, recording lines makes Python code two to three times slower, and "
             f"this run was not sampled ({_why_not(scene)}): times of lines of plain Python are estimates"
         )
+    found += _library_lines(scene, accounted)
     if spoken := token_note(scene, accounted):
         found.append(spoken)
     if not trace.manifest.timed_ns:
@@ -110,6 +113,27 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "measures them once"
         )
     return tuple(dict.fromkeys(found))
+
+
+def _library_lines(scene: Scene, accounted: Account) -> list[str]:
+    """A note if a part of the step is in functions of libraries whose lines were not recorded; else none."""
+    table = scene.trace.libraries
+    functions = np.array([function for _, _, function, _ in table.locations], np.int64)
+    at_def = np.isin(functions, table.by_calls)[accounted.parts.inside]
+    ms = float(accounted.parts.step_ms[at_def].sum())
+    said = []
+    if ms >= SHORTENED * accounted.step_ms:
+        share = units.percent(ms / accounted.step_ms)
+        said.append(f"{units.ms(ms)} a step ({share}) is shown at the `def` of such functions")
+    if table.left_out:
+        count = "one of them" if len(table.left_out) == 1 else f"{len(table.left_out)} of them"
+        said.append(f"the time of {count} at the lines that call it")
+    if not said:
+        return []
+    return [
+        "some functions of libraries run too many lines to record them all: "
+        f"{' and '.join(said)}; --include FOLDER records all lines of a package, like your own"
+    ]
 
 
 def _interrupted(accounted: Account) -> str:

@@ -31,3 +31,7 @@ class LibraryLocations:
     modules: tuple[str, ...] = ()
     locations: tuple[tuple[int, int, int, int], ...] = ((-1, 0, -1, -1),)
     texts: tuple[str, ...] = ()  # of the lines, beside ``locations``; "" where it cannot be read
+    # Functions, by index, with too many lines to record: those known by their calls, whose time is at the
+    # line of the ``def``, and those not recorded at all, whose time is at the line that calls them.
+    by_calls: tuple[int, ...] = ()
+    left_out: tuple[int, ...] = ()

@@ -91,6 +91,7 @@ class LibraryLines:
         self.lines: dict[tuple[int, int], InsideLines] = {}  # (id(code), module) -> its lines
         self.kinds: dict[int, int] = {}  # id(code) -> NEITHER, USER, LIBRARY
         self.brief: set[int] = set()  # ids of code that is known by its calls alone
+        self.left_out: set[int] = set()  # ids of code that ran, and is not recorded any more
         self.kept: list[CodeType] = []  # kept alive, so that their ids are not reused
 
     def kind(self, code: CodeType) -> int:
@@ -126,6 +127,7 @@ class LibraryLines:
     def leave_out(self, code: CodeType) -> None:
         self.kept.append(code)
         self.kinds[id(code)] = NEITHER
+        self.left_out.add(id(code))
 
     def add(self, lines: InsideLines, line: int | None) -> int:
         """The number of a library's line in the table."""
@@ -216,7 +218,13 @@ class LibraryLines:
             "modules": list(self.modules.paths),
             "locations": self.table,
             "texts": [self._text(file, line) for file, line, _, _ in self.table],
+            "by_calls": self._functions(self.brief),
+            "left_out": self._functions(self.left_out),
         }
+
+    def _functions(self, codes: set[int]) -> list[int]:
+        """The functions of these codes, by index."""
+        return sorted({lines.function for lines in list(self.lines.values()) if id(lines.code) in codes})
 
     def _text(self, file: int, line: int) -> str:
         path = list(self.numbered_files)[file] if file >= 0 else ""
