@@ -61,10 +61,12 @@ def test_a_prefill_s_work_is_recorded(tmp_path: Path, new: int) -> None:
     trace = generated(tmp_path, 100_000, new)
     facts = trace.facts
     assert (facts.prefill_ns is None) == bool(facts.prefill_steps)
-    note = next(note for note in attribute(trace).notes if "prefill" in note)
-    assert "not timed" not in note and "not recorded" not in note
+    (tokens,) = (cost.tokens for cost in attribute(trace).lines if cost.tokens is not None)
     decode = sorted(trace.manifest.timed_ns)[len(trace.manifest.timed_ns) // 2]
     assert facts.prefill_device_ns is not None and facts.prefill_device_ns > 5 * decode
+    assert tokens.prefill.pass_ms > 5 * tokens.decode.pass_ms > 0
+    assert (tokens.prefill.pass_device_ms or 0) > 5 * (tokens.decode.pass_device_ms or 0) > 0
+    assert 0.9 < tokens.prefill.count + tokens.decode.count < 1.1, "a step is a pass"
 
 
 def test_a_script_that_ends_before_another_prefill_is_reported(tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ class Maybe:
 
 PARTS = ("loader", "host", "forward", "backward", "optimizer", "communication", "idle")
 PLACE = [NUMBER, NUMBER]
+MAYBE_MS = ("pass_device_ms", "pass_idle_ms", "pass_host_ms")
+PASSES: dict[str, Any] = {"count": NUMBER, "step_ms": NUMBER, "pass_ms": NUMBER}
+PASSES |= {name: Maybe(NUMBER) for name in MAYBE_MS}
 RESOURCES = ("loader", "host", "launches", "memory", "compute", "communication")
 SHAPE: dict[str, Any] = {
     "format": int,
@@ -90,8 +93,11 @@ SHAPE: dict[str, Any] = {
                     "device_ms": NUMBER,
                     "calls": NUMBER,
                     "part": TEXT,
+                    "prefill_ms": NUMBER,
+                    "decode_ms": NUMBER,
                 }
             ],
+            "tokens": Maybe({"prefill": PASSES, "decode": PASSES, "other_ms": NUMBER, "outside_ms": NUMBER}),
             "roofline": Maybe(
                 {
                     "flops": NUMBER,

@@ -24,6 +24,7 @@ from warpline.attribution.roofline import given_to_triton, roofline
 from warpline.attribution.scene import Located, Scene, locate, scene
 from warpline.attribution.shares import group_table
 from warpline.attribution.stacks import stacks
+from warpline.attribution.tokens import generated
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Steps, Unattributed
 from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Bools, Floats, Trace, occurring
@@ -135,7 +136,8 @@ def _rows(
     """One LineCost per line with any time or memory, the longest step time first."""
     table, trace = at.table, at.trace
     ops, kernels = below
-    inside = inside_table(at, accounted)
+    tokens = generated(at, accounted)
+    inside = inside_table(at, accounted, list(tokens.values()))
     peaks = peaks_of(trace.manifest.device.name, trace.facts)
     step = accounted.busy_ms + accounted.idle_ms
     groups: dict[int, list[int]] = {}
@@ -198,6 +200,7 @@ def _rows(
             else None,
             group=tuple(groups.get(row, ())),
             inside=inside.get(row, ()),
+            tokens=tokens[row].tokens if row in tokens else None,
         )
         out.append(cost)
     return tuple(out)

@@ -15,6 +15,7 @@ from warpline.attribution.accounting import Account, launched_inside
 from warpline.attribution.named import clipping, part_names
 from warpline.attribution.place import BACKWARD, FORWARD
 from warpline.attribution.scene import Scene
+from warpline.attribution.tokens import Generated
 from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
 from warpline.model.report import Inside
 from warpline.trace.columns import Floats, Ints
@@ -23,7 +24,9 @@ from warpline.trace.columns import Floats, Ints
 LEAST_MS = 1e-5
 
 
-def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ...]]:
+def inside_table(
+    scene: Scene, accounted: Account, tokens: Sequence[Generated] = ()
+) -> dict[int, tuple[Inside, ...]]:
     """Entries by user line number, longest first, for lines with time in a library."""
     trace = scene.trace
     if not len(trace.inside.location):
@@ -49,7 +52,11 @@ def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ..
     waits[closing_wait(trace)] = False
     lengths: Floats = (host.end_ns - host.start_ns)[waits] * np.float64(accounted.host_scale)
     sync = _sums(scene.placed.line[waits], of[scene.placed.inside[waits]], lengths)
-    columns = (step, device, calls, sync, forward, backward, idle)
+    passes = [
+        _sums(parts.line, of[parts.inside], parts.step_ms * sum(each)) if tokens else {}
+        for each in ([one.prefill for one in tokens], [one.decode for one in tokens])
+    ]
+    columns = (step, device, calls, sync, forward, backward, idle, *passes)
     named = part_names(scene, accounted, of[parts.inside])
     rows: dict[int, list[tuple[int, tuple[float, ...]]]] = {
         line: [] for line, entry in (*step, *device) if entry
@@ -84,11 +91,11 @@ def _entries(
 
 def _inside(place: tuple[str | None, str, int, str, str], times: Sequence[float], name: str = "") -> Inside:
     module, file, number, function, text = place
-    step_ms, device_ms, calls, sync_ms, forward_ms, backward_ms, idle_ms = times
+    step_ms, device_ms, calls, sync_ms, forward_ms, backward_ms, idle_ms, prefill_ms, decode_ms = times
     part = (name or clipping(text)) if module is None else ""
     return Inside(
         module, file, number, function, step_ms, device_ms, calls, sync_ms, text, forward_ms, backward_ms,
-        idle_ms, part,
+        idle_ms, part, prefill_ms, decode_ms,
     )  # fmt: skip
 
 

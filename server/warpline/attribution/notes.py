@@ -11,7 +11,6 @@ from warpline.attribution.sampled import FEWEST
 from warpline.attribution.scene import Scene
 from warpline.attribution.stalled import stalled_ns
 from warpline.attribution.timeline import union
-from warpline.attribution.tokens import token_note
 from warpline.devices import can
 from warpline.model import units
 from warpline.model.report import QUICKER
@@ -73,8 +72,6 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             f"this run was not sampled ({_why_not(scene)}): times of lines of plain Python are estimates"
         )
     found += _library_lines(scene, accounted)
-    if spoken := token_note(scene, accounted):
-        found.append(spoken)
     if not trace.manifest.timed_ns:
         found.append("no step was timed without the profiler: all times were measured under it")
     if trace.on_gpu and accounted.recorded_busy_ms > accounted.step_ms * DIFFERENT:

@@ -1,76 +1,230 @@
-"""Generation: a step is one forward pass, which makes one token. The first one of a call reads the prompt."""
+"""Generation: what the forward passes of ``generate`` take, those that read the prompt apart from those that
+make one further token each.
+
+A pass has its time from the account like everything else: kernels belong to the pass that queued them, idle
+moments to the pass that the host is in. Captured steps may have other numbers of passes than timed ones, as
+where texts end early, or no prefill at all, where a step is one pass. The numbers are those of the timed
+steps. On a CPU so are the times, since what runs there takes what its call takes.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from warpline.attribution.accounting import Account
 from warpline.attribution.scene import Scene
-from warpline.model import units
-from warpline.trace.columns import Bools
+from warpline.attribution.timeline import union
+from warpline.model.report import Passes, Tokens
+from warpline.trace.columns import Bools, Floats, Ints
+from warpline.wire.generation import CALL, DECODE, ENCODER, PREFILL, Generation
+
+NS_PER_MS = 1e6
 
 
-def token_note(scene: Scene, accounted: Account) -> str:
-    """A note on the time per token, separately for prefill and decode. "" if ``generate`` was not called, or
-    if a step is not one forward pass. Wall times come from the timing window, device times from the captured
-    steps; a prefill that these lack is timed and recorded after them.
-    """
-    facts, manifest = scene.trace.facts, scene.trace.manifest
-    timed = np.array(manifest.timed_ns, np.float64) / 1e6
-    if manifest.step_source != "forward" or not (facts.generate_ns or facts.prefill_steps) or not len(timed):
-        return ""
-    first = np.zeros(len(timed), bool)
-    first[[at for at in facts.prefill_steps if 0 <= at < len(timed)]] = True
-    captured = _first_forwards(scene)
-    device = _device_ms(scene, accounted)
-    prefill, of_prefill = timed[first], device[captured]
-    if not len(prefill) and facts.prefill_ns is not None:
-        prefill = np.array([facts.prefill_ns / 1e6])
-    if not len(of_prefill) and facts.prefill_device_ns is not None:
-        of_prefill = np.array([facts.prefill_device_ns / 1e6])
-    said = [
-        _kind("decode", timed[~first], device[~captured], "a token"),
-        _kind("prefill", prefill, of_prefill, "a call of generate"),
-    ]
-    return "a step is one forward pass of `generate`: " + "; ".join(words for words in said if words)
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """``tokens`` of the line; ``shares``: of each piece of the account the parts in prefill and decode."""
+
+    tokens: Tokens
+    prefill: Floats
+    decode: Floats
 
 
-def _kind(
-    name: str, wall_ms: np.ndarray[tuple[int], np.dtype[np.float64]], device_ms: object, per: str
-) -> str:
-    if not len(wall_ms):
-        return f"{name}: not timed"
-    device = np.asarray(device_ms, np.float64)
-    wall = float(np.mean(wall_ms))
-    words = f"{name} {units.ms(wall)} {per} ({len(wall_ms)} timed)"
-    if not len(device):
-        return f"{words}, not recorded"
-    busy = min(float(np.mean(device)), wall)
-    return f"{words}: the device is busy for {units.ms(busy)} of it, the rest is host time"
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Captured passes of one kind: how many, and their times, each per step."""
+
+    count: float
+    step_ms: float
+    device_ms: float
+    idle_ms: float
 
 
-def _first_forwards(scene: Scene) -> Bools:
-    """Which captured steps begin with the first forward after a call of ``generate``."""
-    spans = scene.trace.manifest.captured
-    length = max((end - start for start, end in spans), default=0)
-    before = [start - length for start, _ in spans[:1]] + [start for start, _ in spans[:-1]]
-    begun = scene.trace.facts.generate_ns
-    found: Bools = np.array(
-        [any(low <= at < start for at in begun) for low, (start, _) in zip(before, spans, strict=True)], bool
-    )
+@dataclass(frozen=True, slots=True)
+class _Captured:
+    """``other_ms``: what is neither, of all of the calls."""
+
+    first: _Kind
+    later: _Kind
+    other_ms: float
+    calls_ms: float
+
+
+def generated(scene: Scene, accounted: Account) -> dict[int, Generated]:
+    """The tokens of each line that calls ``generate``, by its number."""
+    table, found = scene.table, {}
+    numbers = {place: at for at, place in enumerate(zip(table.file, table.line, table.function, strict=True))}
+    for one in scene.trace.facts.generations:
+        number = numbers.get((one.file, one.line, one.function))
+        if number is not None and (one.prefills or one.decodes or one.spans):
+            made = _generated(scene, accounted, one, number)
+            if made is not None:
+                found[number] = made
     return found
 
 
-def _device_ms(scene: Scene, accounted: Account) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Device time in ms of the kernels that each captured step queued."""
+def _generated(scene: Scene, accounted: Account, one: Generation, number: int) -> Generated | None:
+    call, prefill, decode = (
+        _within(scene, accounted, _spans(one, *kinds)) for kinds in ((CALL,), (PREFILL, ENCODER), (DECODE,))
+    )
+    parts = accounted.parts
+    in_calls = float((parts.step_ms * call)[parts.line > 0].sum())
+    outside = float((parts.step_ms * (1 - call))[parts.line == number].sum())
+    first, later = (
+        _Kind(_begun(scene, one, kind), *_times(scene, accounted, _spans(one, *kinds), share))
+        for kind, kinds, share in ((PREFILL, (PREFILL, ENCODER), prefill), (DECODE, (DECODE,), decode))
+    )
+    counts = _counts(scene, one, first, later)
+    if not sum(counts):
+        return None
+    captured = _Captured(first, later, max(0.0, in_calls - first.step_ms - later.step_ms), in_calls)
+    alone = None if first.count else _prefill_alone(scene, captured)
+    first_ms, later_ms, other_ms = _settled(scene, one, captured, counts, alone)
+    reads = _passes(scene, first, counts[0], first_ms, _host(scene, one, PREFILL))
+    if alone is not None:
+        reads = _with_work(scene, reads if reads.count else replace(reads, pass_ms=alone))
+    makes = _passes(scene, later, counts[1], later_ms, _host(scene, one, DECODE))
+    return Generated(Tokens(reads, makes, other_ms, outside), prefill, decode)
+
+
+def _spans(one: Generation, *kinds: int) -> tuple[Ints, Ints]:
+    """Disjoint sorted spans of these kinds, in ns."""
+    found = np.array([span[:2] for span in one.spans if span[2] in kinds], np.int64).reshape(-1, 2)
+    return union(found[:, 0], found[:, 1])
+
+
+def _within(scene: Scene, accounted: Account, spans: tuple[Ints, Ints]) -> Floats:
+    """The part of each piece of the account in ``spans``: by when its work was queued, or by its time."""
+    parts, idle = accounted.parts, accounted.idle
+    busy = np.flatnonzero(parts.work >= 0)
+    share = np.zeros(len(parts.line))
+    share[busy] = _at(_queued(scene)[parts.work[busy]], spans)
+    length = idle.length_ns.astype(np.float64)
+    overlap = _before(idle.end_ns, spans) - _before(idle.start_ns, spans)
+    share[parts.work < 0] = np.divide(overlap, length, out=np.zeros(len(idle)), where=length > 0)
+    return share
+
+
+def _queued(scene: Scene) -> Ints:
+    """When each kernel was queued; on a CPU, when each host event began."""
     trace = scene.trace
-    if trace.on_gpu:
-        known = trace.kernels.launch >= 0
-        when, ms = trace.host.start_ns[trace.kernels.launch[known]], accounted.kernel_ms[known]
+    if not trace.on_gpu:
+        return trace.host.start_ns
+    launch = trace.kernels.launch
+    if not len(trace.host):
+        return trace.kernels.start_ns
+    return np.where(launch >= 0, trace.host.start_ns[launch], trace.kernels.start_ns)
+
+
+def _at(when: Ints, spans: tuple[Ints, Ints]) -> Bools:
+    start, end = spans
+    at = np.searchsorted(start, when, "right") - 1
+    inside: Bools = (at >= 0) & (when < np.append(end, 0)[at])
+    return inside
+
+
+def _before(when: Ints, spans: tuple[Ints, Ints]) -> Floats:
+    """How much of the spans lies before each time."""
+    start, end = spans
+    sums = np.concatenate([[0], np.cumsum(end - start)])
+    at = np.searchsorted(start, when, "right")
+    over = np.append(end, 0)[at - 1] - when
+    return np.where(at > 0, sums[at] - np.maximum(over, 0), 0).astype(np.float64)
+
+
+def _times(
+    scene: Scene, accounted: Account, spans: tuple[Ints, Ints], share: Floats
+) -> tuple[float, float, float]:
+    """Milliseconds per step in ``spans``: of the step, of the device, and with the device idle."""
+    parts = accounted.parts
+    known = parts.line > 0
+    in_step = parts.step_ms * share
+    of_work = accounted.kernel_ms if scene.trace.on_gpu else accounted.op_ms
+    device = float(of_work[_at(_queued(scene), spans)].sum())
+    return float(in_step[known].sum()), device, float(in_step[known & (parts.work < 0)].sum())
+
+
+def _begun(scene: Scene, one: Generation, kind: int) -> float:
+    """Captured passes of a kind, per step."""
+    start, end = scene.trace.window_ns
+    return sum(span[2] == kind and start <= span[0] < end for span in one.spans) / scene.trace.steps
+
+
+def _counts(scene: Scene, one: Generation, first: _Kind, later: _Kind) -> tuple[float, float]:
+    """Passes per step: of the timed steps, where these were counted."""
+    timed = len(scene.trace.manifest.timed_ns)
+    if timed and one.prefills + one.decodes:
+        return one.prefills / timed, one.decodes / timed
+    return first.count, later.count
+
+
+def _host(scene: Scene, one: Generation, kind: int) -> float | None:
+    """Milliseconds of the host in a pass, without the profiler; with it, where none was timed."""
+    count, ns = (one.prefills, one.prefill_ns) if kind == PREFILL else (one.decodes, one.decode_ns)
+    if count:
+        return ns / count / NS_PER_MS
+    kinds = (PREFILL, ENCODER) if kind == PREFILL else (DECODE,)
+    lengths = [span[1] - span[0] for span in one.spans if span[2] in kinds]
+    passes = sum(span[2] == kind for span in one.spans)
+    return sum(lengths) / passes / NS_PER_MS if passes else None
+
+
+def _settled(
+    scene: Scene, one: Generation, captured: _Captured, counts: tuple[float, float], alone: float | None
+) -> tuple[float, float, float]:
+    """Milliseconds per step of prefills, decodes and the rest of the calls, which add up to all of the calls.
+    ``alone``: a prefill, where none was captured."""
+    first, later, other, calls = captured.first, captured.later, captured.other_ms, captured.calls_ms
+    passes = one.prefill_ns + one.decode_ns
+    if not scene.trace.on_gpu and scene.trace.manifest.timed_ns and one.calls_ns >= passes > 0:
+        a_ns = calls / one.calls_ns
+        return one.prefill_ns * a_ns, one.decode_ns * a_ns, (one.calls_ns - passes) * a_ns
+    prefill = first.step_ms * counts[0] / first.count if first.count else 0.0
+    decode = later.step_ms * counts[1] / later.count if later.count else 0.0
+    rest = other * sum(counts) / (first.count + later.count) if first.count + later.count else other
+    known = 0.0 if alone is None else min(alone * counts[0], calls)
+    total = prefill + decode + rest
+    scale = (calls - known) / total if total > 0 else 0.0
+    return known or prefill * scale, decode * scale, rest * scale
+
+
+def _prefill_alone(scene: Scene, captured: _Captured) -> float | None:
+    """Milliseconds of a prefill where no captured step has one: of the timed steps that began with one, or of
+    one that was timed later. Such a step is one pass, and what ``generate`` does beside each."""
+    facts, timed = scene.trace.facts, np.array(scene.trace.manifest.timed_ns, np.float64) / NS_PER_MS
+    if scene.trace.manifest.step_source != "forward" or not len(timed):
+        return None
+    first = np.zeros(len(timed), bool)
+    first[[at for at in facts.prefill_steps if 0 <= at < len(timed)]] = True
+    if first.any():
+        whole = float(timed[first].mean())
+    elif facts.prefill_ns is not None:
+        whole = facts.prefill_ns / NS_PER_MS
     else:
-        when, ms = trace.host.start_ns, accounted.op_ms
-    sums = [
-        float(ms[(when >= start) & (when < end)].sum()) * trace.steps
-        for start, end in trace.manifest.captured
-    ]
-    return np.array(sums, np.float64)
+        return None
+    beside = captured.other_ms / captured.calls_ms if captured.calls_ms else 0.0
+    usual = float(timed[~first].mean()) if not first.all() else 0.0
+    return max(0.0, whole - beside * usual)
+
+
+def _with_work(scene: Scene, passes: Passes) -> Passes:
+    """With the device's work in a prefill that was recorded after the capture."""
+    recorded = scene.trace.facts.prefill_device_ns
+    if recorded is None:
+        return passes
+    device = min(recorded / NS_PER_MS, passes.pass_ms)
+    return replace(passes, pass_device_ms=device, pass_idle_ms=passes.pass_ms - device)
+
+
+def _passes(scene: Scene, kind: _Kind, count: float, step_ms: float, host_ms: float | None) -> Passes:
+    """``step_ms``: of all of them. A captured pass is stretched to it, but for what a device beside the host
+    does in one."""
+    a_pass = step_ms / count if count else 0.0
+    if not kind.count:
+        return Passes(count, step_ms, a_pass, None, None, host_ms)
+    device, idle = kind.device_ms / kind.count, kind.idle_ms / kind.count
+    stretched = a_pass * kind.count / kind.step_ms if kind.step_ms > 0 else 0.0
+    device *= 1.0 if scene.trace.on_gpu else stretched
+    return Passes(count, step_ms, a_pass, device, idle * stretched, host_ms)

@@ -18,6 +18,7 @@ from warpline.model.report import (
     Phase,
     Roofline,
     Steps,
+    Tokens,
     Unattributed,
 )
 from warpline.wire.places import Placed
@@ -122,6 +123,7 @@ class LineCost(Placed):
     roofline: Roofline | None = None
     group: tuple[int, ...] = ()  # indices into Profile.groups: fused kernels this line is part of
     inside: tuple[Inside, ...] = ()  # the line's time by library line, longest first
+    tokens: Tokens | None = None  # where the line calls ``generate``
 
     def __hash__(self) -> int:
         """Hash the place alone: a line may have a thousand operators."""

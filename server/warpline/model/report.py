@@ -124,6 +124,37 @@ class Inside:
     backward_ms: float = 0.0
     idle_ms: float = 0.0  # part of ``step_ms`` in which the device was idle
     part: str = ""
+    prefill_ms: float = 0.0  # parts of ``step_ms`` in forward passes of ``generate``, as in ``Tokens``
+    decode_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Forward passes of ``generate`` of one kind. ``pass_...``: of one of them.
+
+    ``pass_device_ms`` and ``pass_idle_ms`` are None where no such pass was recorded.
+    """
+
+    count: float  # per step
+    step_ms: float  # of all of them, what they add to the step
+    pass_ms: float
+    pass_device_ms: float | None
+    pass_idle_ms: float | None  # in which the device was idle
+    pass_host_ms: float | None  # how long the host was in the pass, without the profiler; None where unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What the calls of ``generate`` at a line do. ``prefill``: the first pass of each call, and the
+    encoder's before it; ``decode``: the later ones. Each makes one token of every sequence.
+
+    The four times (two of ``Passes``, two here) add up to the line with the user's functions that it calls.
+    """
+
+    prefill: Passes
+    decode: Passes
+    other_ms: float  # what ``generate`` does beside them: choosing tokens, preparing inputs
+    outside_ms: float  # of the line, outside of the calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +182,7 @@ class Line:
     #: time.
     allocator_calls: float = 0.0
     allocator_ms: float = 0.0
+    tokens: Tokens | None = None  # where the line calls ``generate``
 
 
 @dataclass(frozen=True, slots=True)

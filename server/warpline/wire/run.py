@@ -37,6 +37,7 @@ from .births import Argument, Executed, Setting, UserFrame
 from .cudagraphs import CapturedGraph, Replay
 from .dataflow import Dataflow
 from .facts import Cores, Flags, MeasuredPeaks, Memory, Nvml
+from .generation import Generation
 from .loops import Loop
 from .places import Placed
 from .samples import Samples
@@ -199,6 +200,7 @@ class Facts:
     host_step_ns: float | None = None  # of a step begun with the device idle: until the host was done with it
     host_forward_ns: float | None = None  # until it called backward
     generate_ns: tuple[int, ...] = ()  # when transformers' ``generate`` was called, from the timing window on
+    generations: tuple[Generation, ...] = ()  # the same by line, with its forward passes
     prefill_steps: tuple[int, ...] = ()  # of the timed steps those that began with a call's first forward
     prefill_ns: int | None = None  # one of them, where none was timed
     prefill_device_ns: int | None = None  # the device's work in one, recorded after the capture

@@ -121,6 +121,7 @@ class Observers:
         """Begin the timing window: remove what would slow the steps; watch memory and garbage collections."""
         self.workers.pause()
         self.batches.start()
+        self.frameworks.generating.start_timing()
         self.losses.remove()
         self.sites.contexts.remove()
         self.memory.start()
@@ -155,6 +156,7 @@ class Observers:
         if stamps:
             self.facts["prefill_steps"] = self.frameworks.first_forwards(stamps)
             del self.frameworks.generated_ns[:-1]
+            self.frameworks.generating.stop_timing(stamps)
 
     def start_survey(self, operators: bool = True) -> bool:
         """Survey one step; not what is compiled in it, which would be compiled again for the survey. False if
@@ -277,8 +279,8 @@ class Observers:
         self.signals.remove()
         self.before.remove()
 
-    def all_facts(self) -> dict[str, Any]:
-        """``Facts`` of the run folder, as a dict."""
+    def all_facts(self, stamps: Sequence[int]) -> dict[str, Any]:
+        """``Facts`` of the run folder, as a dict. ``stamps``: the boundaries of the captured steps, in ns."""
         self.batches.tell(first=not self.workers.early)
         sites = self.sites.found()
         if self.survey is not None:
@@ -291,6 +293,7 @@ class Observers:
             **self.facts,
             "gc_full": self.garbage.full,
             "generate_ns": self.frameworks.generated_ns,
+            "generations": self.frameworks.generating.found(stamps),
             "sites": sites,
             "flags": flags,
             "losses": losses,

@@ -19,6 +19,7 @@ from typing import Any
 from ....wire.frameworks import Construction, constructions
 from ..imports import when_imported
 from . import describe
+from .generation import Generating
 from .sites import NO_BIRTH, Birth
 
 #: Largest number of objects noted per constructor and line; one that makes more does so in a loop.
@@ -31,6 +32,7 @@ class Frameworks:
     def __init__(self, sites: Any) -> None:
         self.sites = sites
         self.generated_ns: list[int] = []  # when ``generate`` was called
+        self.generating = Generating()
 
     def first_forwards(self, stamps: Sequence[int]) -> list[int]:
         """The numbers of the steps that begin a ``generate``. ``stamps``: the starts of the steps, in ns."""
@@ -56,11 +58,14 @@ class Frameworks:
                     began(time_ns())
                 place = self._place(sys._getframe(1))
                 noted[place] += 1
-                if place is None or noted[place] > MOST:
-                    return original(*arguments, **named)
-                found = self._facts(one, original, arguments, named, sys._getframe(1))
-                made = original(*arguments, **named)
-                self._note(one, found, made, place)
+                enough = place is None or noted[place] > MOST
+                found = None if enough else self._facts(one, original, arguments, named, sys._getframe(1))
+                if generates:
+                    made = self.generating.run(partial(original, *arguments, **named), arguments[0], place)
+                else:
+                    made = original(*arguments, **named)
+                if not enough:
+                    self._note(one, found, made, place)
                 return made
 
             return constructed

@@ -27,7 +27,7 @@ def write(session: Session, stamps: Sequence[int]) -> None:
             "notes": [*session.notes, *session.recorder.notes, *session.observers.notes()],
         },
         {
-            **session.observers.all_facts(),
+            **session.observers.all_facts(stamps),
             "host_step_ns": session.host_step_ns,
             "host_forward_ns": session.host_forward_ns,
             "peaks": peaks.device_peaks(session.torch, session.control.request.peaks),
