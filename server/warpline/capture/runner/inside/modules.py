@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 NO_MODULE = -1
@@ -22,8 +22,11 @@ class ModulePaths:
 
     def __init__(self, module_type: Any) -> None:
         self.module_type = module_type
-        calls = (vars(module_type).get(name) for name in ("_wrapped_call_impl", "_call_impl", "__call__"))
-        self.calls: set[CodeType] = {call.__code__ for call in calls if hasattr(call, "__code__")}
+        calls = [vars(module_type).get(name) for name in ("_wrapped_call_impl", "_call_impl", "__call__")]
+        #: Their ids: Python 3.12 and newer hash code by all its instructions
+        self.calls = {id(call.__code__) for call in calls if hasattr(call, "__code__")}
+        #: Their module's names: quicker to ask a frame for than its code
+        self.names = next((call.__globals__ for call in calls if hasattr(call, "__globals__")), None)
         self.paths: dict[str, int] = {}
         self.of_module: dict[int, int] = {}  # id(module) -> index
         self.kept: list[Any] = []  # so that no id is given away again
@@ -31,14 +34,14 @@ class ModulePaths:
     def of(self, frame: FrameType | None, outer: int = 0, outer_module: int = NO_MODULE) -> int:
         """The innermost call of a module at or outside ``frame``.
 
-        ``outer``: the id of a frame outside of it that is known to run for ``outer_module``.
+        ``outer``: the hash of a frame outside of it that is known to run for ``outer_module``.
         """
         inner, left = frame, MOST_FRAMES
         while frame is not None and left:
             left -= 1
-            if id(frame) == outer and frame is not inner:
+            if outer and hash(frame) == outer and frame is not inner:
                 return outer_module
-            if frame.f_code in self.calls:
+            if frame.f_globals is self.names and id(frame.f_code) in self.calls:
                 module = frame.f_locals.get("self")
                 known = self.of_module.get(id(module))
                 return known if known is not None else self._found(module, frame)

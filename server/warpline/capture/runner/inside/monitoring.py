@@ -3,104 +3,97 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable
 from time import time_ns
 from types import CodeType, FrameType
-from typing import Any
 
 from ....wire.records import AGAIN
-from ..lines.locations import Records
-from .locations import Around, InsideLines, LibraryLines
+from ..lines.locations import Records, Standing
+from .locations import InsideLines, LibraryLines
+from .modules import NO_MODULE
 
 
 class LibraryEvents:
-    """``started``, ``resumed``, ``line`` and ``left`` for code that ``watch`` has said True of."""
+    """``started``, ``resumed``, ``gives_up`` and ``goes_on`` for code that ``watch`` has said True of."""
 
-    def __init__(self, library: LibraryLines, records_of: Callable[[], Records]) -> None:
+    def __init__(self, library: LibraryLines) -> None:
         self.library = library
-        self.records_of = records_of
-        self.watched: set[int] = set()  # ids of code with line events on
-        #: ``lines``: InsideLines of the frame that runs; ``frames``: of those around it, the innermost
-        #: last, so that no record has to walk the frames for its module
-        self.local = threading.local()
-
-    def frames(self) -> list[Around]:
-        """The library frames that this thread is in, the innermost last."""
-        try:
-            found: list[Around] = self.local.frames
-        except AttributeError:
-            found = self.local.frames = []
-        return found
+        #: id of code with events of its own -> module -> the lines that it has there
+        self.watched: dict[int, dict[int, InsideLines]] = {}
 
     def watch(self, tool: int, code: CodeType) -> bool:
         """Switch line events of ``code`` on, if it is to be recorded."""
         if not self.library.is_recorded(code):
             return False
-        self.watched.add(id(code))  # the library's lines keep the code, so that no id is given away again
+        self.watched.setdefault(
+            id(code), {}
+        )  # the library's lines keep the code, so that no id is given away again
         events = sys.monitoring.events  # type: ignore[attr-defined,unused-ignore]
         wanted = events.PY_RETURN | events.PY_YIELD | (0 if id(code) in self.library.brief else events.LINE)
         sys.monitoring.set_local_events(tool, code, wanted)  # type: ignore[attr-defined,unused-ignore]
         return True
 
-    def started(self, frame: FrameType) -> InsideLines:
-        """A library function begins in this thread."""
-        frames = self.frames()
-        lines = self.library.lines_of(frame, frames[-1] if frames else None)
-        frames.append((id(frame), lines))
-        self.local.lines = lines
-        if lines.brief:
-            add = self.records_of().library.append
-            add(time_ns())
-            add(lines[0])
-        return lines
+    def unwatch(self, tool: int, code: CodeType) -> None:
+        """Switch all events of ``code`` off that are its own."""
+        self.watched.pop(id(code), None)
+        sys.monitoring.set_local_events(tool, code, 0)  # type: ignore[attr-defined,unused-ignore]
 
-    def resumed(self, frame: FrameType) -> None:
-        """A generator goes on, or an exception is thrown into it."""
-        lines = self.started(frame)
-        add = self.records_of().library.append
-        add(time_ns())
-        add(AGAIN | lines[frame.f_lineno])
-
-    def line(self, tool: int, code: CodeType, line: int) -> Any:
-        """A library line begins. A function that runs too many lines is left out from then on."""
-        lines = getattr(self.local, "lines", None)
-        if lines is None or lines.code is not code:
-            frames = self.frames()
-            around = frames[-1] if frames else None
-            if around is not None and around[1].code is code:
-                lines = around[1]
-            else:
-                lines = self.library.lines_of(_frame_of(code), around)
-            self.local.lines = lines
-        lines.left -= 1
-        if lines.left < 0:
-            self.library.leave_out(code)
-            self.watched.discard(id(code))
-            sys.monitoring.set_local_events(tool, code, 0)  # type: ignore[attr-defined,unused-ignore]
-            self.left(_frame_of(code))
-            return None
-        add = self.records_of().library.append
-        add(time_ns())
-        add(lines[line])
-        return None
-
-    def left(self, frame: FrameType, user_follows: bool = True) -> None:
-        """Python leaves ``frame``: a library's, or with ``user_follows`` False a user's."""
-        self.local.lines = None
-        frames, number = self.frames(), id(frame)
-        for at in range(len(frames) - 1, -1, -1):
-            if frames[at][0] == number:
-                del frames[at:]  # and what an exception left inside of it
+    def standing(
+        self, frame: FrameType, code: CodeType, records: Records, known: dict[int, InsideLines]
+    ) -> Standing:
+        """A library's frame of ``code`` within those that run in this thread."""
+        outer, module = 0, NO_MODULE
+        for one in reversed(records.frames):
+            if one.inside is not None:
+                outer, module = one.frame, one.inside.module
                 break
-        around = frames[-1] if frames else None
-        self.library.came_back(frame.f_back, self.records_of(), user_follows, around)
+        if not outer or hash(frame.f_back) != outer:
+            module = self.library.modules.of(frame, outer, module)
+        lines = known.get(module)
+        if lines is None:
+            lines = known[module] = self.library.lines_for(code, module)
+        return Standing(code, lines, lines, hash(frame))
 
+    def started(
+        self, frame: FrameType, code: CodeType, records: Records, known: dict[int, InsideLines]
+    ) -> None:
+        """A library's function begins; ``known``: of ``watched``."""
+        standing = self.standing(frame, code, records, known)
+        records.enter(standing)
+        lines = standing.lines
+        if standing.inside is not None and standing.inside.brief:
+            records.library.append(time_ns())
+            standing.place = place = lines[0]
+            records.library.append(place)
 
-def _frame_of(code: CodeType) -> FrameType:
-    """The innermost frame that runs ``code``: a callback of ours is inside of it."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    assert frame is not None
-    return frame
+    def resumed(self, frame: FrameType, code: CodeType, records: Records) -> None:
+        """A generator goes on, or an exception is thrown into it."""
+        standing = self.standing(frame, code, records, self.watched[id(code)])
+        records.enter(standing)
+        records.library.append(time_ns())
+        standing.place = place = standing.lines[frame.f_lineno]
+        records.library.append(AGAIN | place)
+
+    def gives_up(self, tool: int, code: CodeType, records: Records) -> None:
+        """The top's code runs too many lines: it is left out from now on, and its caller goes on."""
+        self.library.leave_out(code)
+        self.unwatch(tool, code)
+        self.forget(records)
+        self.goes_on(records, user_follows=True)
+
+    def forget(self, records: Records) -> None:
+        """Drop the frames of code that is left out; what is brief from now on stands at its ``def``."""
+        watched = self.watched
+        records.keep([one for one in records.frames if one.inside is None or id(one.code) in watched])
+        for one in records.frames:
+            if one.inside is not None and one.inside.brief:
+                one.place = one.lines[0]
+
+    def goes_on(self, records: Records, user_follows: bool) -> None:
+        """The top goes on: note its line if it is a library's, else with ``user_follows`` that it is none."""
+        top = records.top
+        if top.inside is not None:
+            records.library.append(time_ns())
+            records.library.append(AGAIN | top.place)
+        elif user_follows:
+            records.library.append(time_ns())
+            records.library.append(AGAIN)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ....wire.records import AGAIN, PAIR_BYTES, THREAD_SHIFT
 
 if TYPE_CHECKING:
-    from ..inside.locations import LibraryLines
+    from ..inside.locations import InsideLines, LibraryLines
     from .marks import LineMarks
     from .names import QualifiedNames
     from .userfiles import UserFiles
@@ -189,10 +189,37 @@ class BegunWithin(dict[int, int]):
         return found
 
 
-class Records:
-    """One thread's ``time_ns, location`` pairs, one after the other; ``library``: lines of libraries."""
+class Standing:
+    """A frame that runs: its code, the numbers of its lines, and that of the line it is at.
 
-    __slots__ = ("add", "index", "library", "native", "pairs", "python")
+    ``inside``: the same lines if it is a library's frame; ``frame``: its hash then.
+    """
+
+    __slots__ = ("code", "frame", "inside", "lines", "place")
+
+    def __init__(
+        self, code: CodeType | None, lines: dict[int, int], inside: InsideLines | None = None, frame: int = 0
+    ) -> None:
+        self.code = code
+        self.lines = lines
+        self.inside = inside
+        self.frame = frame
+        self.place = 0
+
+
+#: Below all frames.
+NOWHERE = Standing(None, {})
+
+
+class Records:
+    """One thread's ``time_ns, location`` pairs, one after the other; ``library``: lines of libraries.
+
+    ``frames``: those of the thread whose lines are recorded, the innermost last, which is also ``top``. Only
+    ``sys.monitoring`` needs them: its events do not say which frame they are of, and asking Python for it
+    takes as long as the rest, and several times as long with an audit hook such as filelock's.
+    """
+
+    __slots__ = ("add", "frames", "index", "library", "native", "pairs", "python", "top")
 
     def __init__(self, native: int, index: int, python: bool) -> None:
         self.python = python  # a thread made by ``threading``
@@ -201,6 +228,33 @@ class Records:
         self.pairs = array("q")
         self.add: Callable[[int], None] = self.pairs.append
         self.library = array("q")
+        self.frames: list[Standing] = []
+        self.top = NOWHERE
+
+    def enter(self, standing: Standing) -> None:
+        """A frame begins or goes on."""
+        self.frames.append(standing)
+        self.top = standing
+
+    def find(self, code: CodeType) -> Standing | None:
+        """The innermost frame of ``code``, which becomes the top: those above it have ended unseen."""
+        frames = self.frames
+        for at in range(len(frames) - 1, -1, -1):
+            if frames[at].code is code:
+                del frames[at + 1 :]
+                self.top = frames[at]
+                return self.top
+        return None
+
+    def leave(self) -> None:
+        """The top's frame ends."""
+        del self.frames[-1:]
+        self.top = self.frames[-1] if self.frames else NOWHERE
+
+    def keep(self, frames: list[Standing]) -> None:
+        """Only these frames are left."""
+        self.frames = frames
+        self.top = frames[-1] if frames else NOWHERE
 
     def packed(self, pairs: array[int]) -> bytes:
         """``pairs`` as bytes, with the thread's index in the upper half of each location."""

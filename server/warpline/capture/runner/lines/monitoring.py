@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ....wire.records import AGAIN
 from ..inside.monitoring import LibraryEvents
 from .coroutines import COROUTINE, only_task
+from .locations import Standing
 
 if TYPE_CHECKING:
     from ..patches import Function
-    from .locations import Locations
+    from .locations import Locations, Records
     from .loops import Loop
 
 #: Not there before 3.12, and so not known to the checker, which reads us as Python 3.10.
@@ -57,7 +58,7 @@ class Monitoring:
         monitoring.use_tool_id(self.tool, "warpline")
         events = monitoring.events
         if self.locations.library is not None:
-            self.library = LibraryEvents(self.locations.library, self.locations.records)
+            self.library = LibraryEvents(self.locations.library)
         self.local_events = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
         on_line, on_leave, on_yield, on_resume, on_throw, on_start = self._callbacks()
         self.registered = {
@@ -80,11 +81,9 @@ class Monitoring:
                 records.add(time_ns())
                 records.add(lines[here.f_lineno or here.f_code.co_firstlineno])  # None as it begins
         del innermost  # it may be this one, which would never be freed, nor those that called it
-        frame: FrameType | None
-        for frame in sys._current_frames().values():
-            while frame is not None:
-                self._watch(frame.f_code)
-                frame = frame.f_back
+        for ident, innermost in sys._current_frames().items():
+            self._enter(ident, innermost)
+        del innermost
         monitoring.set_events(
             self.tool, events.PY_START | events.PY_RESUME | events.PY_UNWIND | events.PY_THROW
         )
@@ -95,11 +94,11 @@ class Monitoring:
         """Switch the line events of ``codes``, code of libraries, off; those of calls stay where they are
         still recorded."""
         for code in codes:
-            if self.library is not None and self.library.watch(self.tool, code):
-                continue
-            _monitoring.set_local_events(self.tool, code, 0)
+            if self.library is not None and not self.library.watch(self.tool, code):
+                self.library.unwatch(self.tool, code)
+        for records in self.locations.all_records:
             if self.library is not None:
-                self.library.watched.discard(id(code))
+                self.library.forget(records)
 
     def enter_thread(self, frame: FrameType | None = None) -> None:
         """Nothing to do: ``sys.monitoring`` watches all threads."""
@@ -123,9 +122,30 @@ class Monitoring:
         if self.quick:
             monitoring.restart_events()
         self.running = False
+        for records in self.locations.all_records:
+            records.keep([])
         self.watched.clear()
         self.tool = NO_TOOL
         return []
+
+    def _enter(self, ident: int, innermost: FrameType) -> None:
+        """Watch the code of the frames that a thread is in; they are the outermost of its frames."""
+        standing: list[Standing] = []
+        frame: FrameType | None = innermost
+        while frame is not None:
+            code, library = frame.f_code, self.locations.library
+            if self._watch(code):
+                if self.locations.lines_of(code) is not None:
+                    one = Standing(code, self.locations.begun[id(code)])
+                else:
+                    assert library is not None  # ``_watch`` said that it is a library's
+                    lines = library.lines_of(frame)
+                    one = Standing(code, lines, lines, hash(frame))
+                one.place = one.lines[frame.f_lineno or code.co_firstlineno]
+                standing.append(one)
+            frame = frame.f_back
+        if standing:
+            self.locations.records(ident).keep(standing[::-1])
 
     def _watch(self, code: CodeType) -> bool:
         """Switch the line events of ``code`` on if it is the user's; True if it is."""
@@ -151,22 +171,41 @@ class Monitoring:
         get_frame, disable = sys._getframe, _monitoring.DISABLE
         watch, watched, quick = self._watch, self.watched, self.quick
         library, tool = self.library, self.tool
+        of_libraries = library.watched if library is not None else {}
 
-        def on_line(code: CodeType, line: int) -> Any:
-            lines = begun.get(id(code))
-            if lines is None:
-                if library is not None and id(code) in library.watched:
-                    return library.line(tool, code, line)
-                if lines_of(code) is None:
-                    return None
-                lines = begun[id(code)]
+        def on_line(code: CodeType, line: int) -> None:
             try:
-                add = local.records.add
+                records = local.records
             except AttributeError:
-                add = records_of().add
+                records = records_of()
+            top = records.top
+            if top.code is not code:
+                top = records.find(code) or unseen(code, records)
+                if top is None:
+                    return
+            inside = top.inside
+            if inside is None:
+                add = records.add
+            else:
+                inside.left -= 1
+                if inside.left < 0:
+                    library.gives_up(tool, code, records)  # type: ignore[union-attr]
+                    return
+                add = records.library.append
             add(time_ns())
-            add(lines[line])
-            return None
+            top.place = place = top.lines[line]
+            add(place)
+
+        def unseen(code: CodeType, records: Records) -> Standing | None:
+            """The innermost frame of ``code``, whose beginning was not seen."""
+            if lines_of(code) is not None:
+                found = Standing(code, begun[id(code)])
+            elif library is not None and id(code) in library.watched:
+                found = library.standing(_frame_of(code), code, records, library.watched[id(code)])
+            else:
+                return None
+            records.enter(found)
+            return found
 
         def on_line_of_quick(code: CodeType, line: int) -> Any:
             offsets = quick.get(id(code))
@@ -181,46 +220,69 @@ class Monitoring:
             add(time_ns())
             add(AGAIN if frame is None else AGAIN | lines_of(frame.f_code)[frame.f_lineno])
 
-        def leave(code: CodeType, frame: FrameType) -> None:
-            if user[code.co_filename] is not None:
-                record(frame.f_back)
-                if library is not None:
-                    library.left(frame, user_follows=False)
-            elif library is not None and id(code) in watched:
-                library.left(frame)
+        def ends(code: CodeType) -> bool:
+            """Take the frame of ``code`` off its thread's; whether its lines are recorded."""
+            records = records_of()
+            if records.top.code is code or records.find(code) is not None:
+                records.leave()
+                return True
+            return user[code.co_filename] is not None or id(code) in watched
+
+        def left(code: CodeType) -> None:
+            """Called by a callback, which is called by the frame that ends: what is around it goes on."""
+            if not ends(code):
+                return
+            of_user = user[code.co_filename] is not None
+            if of_user:
+                record(get_frame(2).f_back)
+            if library is not None:
+                library.goes_on(records_of(), user_follows=not of_user)
 
         def on_leave(code: CodeType, offset: int, value_or_error: object) -> None:
-            leave(code, get_frame(1))
+            left(code)
 
         def on_yield(code: CodeType, offset: int, value: Any) -> None:
             if code.co_flags & COROUTINE and only_task():
-                return  # it is still at its ``await``
-            leave(code, get_frame(1))
+                ends(code)  # for the records it is still at its ``await``
+            else:
+                left(code)
 
         def on_resume(code: CodeType, offset: int) -> Any:
             if not watch(code):
                 return disable
-            goes_on(code, get_frame(1))
+            resumed(code, get_frame(1))
             return None
 
         def on_throw(code: CodeType, offset: int, error: object) -> None:
             if watch(code):
-                goes_on(code, get_frame(1))
+                resumed(code, get_frame(1))
 
-        def goes_on(code: CodeType, frame: FrameType) -> None:
+        def resumed(code: CodeType, frame: FrameType) -> None:
             if user[code.co_filename] is not None:
+                records_of().enter(Standing(code, begun[id(code)]))
                 record(frame)
             elif library is not None:
-                library.resumed(frame)
+                library.resumed(frame, code, records_of())
 
         def on_start(code: CodeType, offset: int) -> Any:
-            if library is not None and id(code) in library.watched:
-                library.started(get_frame(1))
-                return None
-            if not watch(code):
-                return disable
-            if library is not None and user[code.co_filename] is None:
-                library.started(get_frame(1))
+            known = of_libraries.get(id(code))
+            if known is None:
+                if not watch(code):
+                    return disable
+                if user[code.co_filename] is not None:
+                    records_of().enter(Standing(code, begun[id(code)]))
+                    return None
+                known = of_libraries[id(code)]
+            library.started(get_frame(1), code, records_of(), known)  # type: ignore[union-attr]
             return None
 
         return (on_line_of_quick if quick else on_line), on_leave, on_yield, on_resume, on_throw, on_start
+
+
+def _frame_of(code: CodeType) -> FrameType:
+    """The innermost frame that runs ``code``: a callback of ours is inside of it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    assert frame is not None
+    return frame
