@@ -31,7 +31,7 @@ from warpline.wire.run import (
 
 BASE_NS = 1_790_857_026_000_000_000
 ZERO_US = 1_000.0  # the window's start within the trace
-MAIN, AUTOGRAD = 4100, 4177
+MAIN, AUTOGRAD, OTHER = 4100, 4177, 4178
 STREAM = 7
 RESUMED = "torch_dynamo_resume_in_forward_at_12"
 AT_OTHERS = (RESUMED.replace("_12", "_30"), RESUMED.replace("_12", "_20"))
@@ -84,7 +84,8 @@ class KinetoRun:
         place = (0, number, FUNCTIONS.index(function)) if number else (-1, 0, -1)
         if place not in self.locations:
             self.locations.append(place)
-        self.records.append((ns(at), [MAIN, AUTOGRAD].index(tid), self.locations.index(place) | again << 31))
+        thread = (MAIN, AUTOGRAD, OTHER).index(tid)
+        self.records.append((ns(at), thread, self.locations.index(place) | again << 31))
 
     def library(self, at: float, number: int, module: str | None = None, again: bool = False) -> None:
         """From ``at`` on the main thread is at line ``number`` of a library's file; 0 is in none."""
@@ -155,7 +156,7 @@ class KinetoRun:
         )  # fmt: skip
         locations = Locations(
             (str(script), str(self.folder / "model.py")), FUNCTIONS,
-            tuple(self.locations), (MAIN, AUTOGRAD),
+            tuple(self.locations), (MAIN, AUTOGRAD, OTHER),
         )  # fmt: skip
         self.facts["compiled_kernels"] = [
             asdict(CompiledKernel(name, tuple((str(script), line, "forward") for line in lines), backward))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,9 @@ from tests.capture.launching import PYTHONS, Captured, request, write
 from tests.conftest import shortened
 from warpline import attribution, trace
 from warpline.capture import process
+from warpline.capture.runner.lines.locations import Locations
+from warpline.capture.runner.lines.names import QualifiedNames
+from warpline.capture.runner.lines.userfiles import UserFiles
 from warpline.capture.runner.steps.beat import Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
 from warpline.capture.runner.steps.forwards import Forwards
@@ -115,6 +119,24 @@ def test_a_server_with_a_thread_for_each_request(tmp_path: Path) -> None:
     assert not [word for word in OURS if word in captured.output]
 
 
+def test_a_request_s_python_is_at_its_lines(tmp_path: Path) -> None:
+    """Several clients ask at once: each request is a step, whose thread begins before others have ended."""
+    text = SERVER.replace("            body = str(", "            time.sleep(0.01)\n            body = str(")
+    asking = "threading.Thread(target=ask).start()"
+    text = text.replace(asking, f"for _ in range(2):\n    {asking}")
+    captured = Captured(request(write(tmp_path, TRAIN + text), steps=5), tmp_path)
+    assert captured.manifest.step_source == "forward"
+    assert not [note for note in captured.manifest.notes if "at the same time" in note]
+    assert len(captured.manifest.captured) == 5, "steps that overlap are of one kind"
+    assert len(captured.facts.step_threads) > 2
+    profile = attribution.attribute(trace.read(captured.run))
+    at = {line.line: line.step_ms for line in profile.lines}
+    assert at[18] > 0.1 * profile.steps.step_ms
+    assert sum(at.get(line, 0.0) for line in range(17, 24)) > 0.6 * profile.steps.step_ms
+    assert profile.unattributed.step_ms < 0.1 * profile.steps.step_ms
+    assert not [word for word in OURS if word in captured.output]
+
+
 @pytest.mark.parametrize("asked", [30, 300])
 def test_a_server_whose_last_request_is_in_a_window(asked: int, tmp_path: Path) -> None:
     """The thread of a request has ended by then, and the script ends while steps are recorded."""
@@ -200,6 +222,51 @@ def test_threads_that_end_one_after_the_other_are_one_loop() -> None:
     assert moves == [False, True, True], "one that warmed up, then a server's: a recording ends in another"
 
 
+def test_where_each_step_has_a_thread_none_waits_for_another_to_end() -> None:
+    observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
+    steps = Steps(lambda: True, observers, lambda: 0.0)  # type: ignore[arg-type]
+    steps.torch = SimpleNamespace(cuda=NO_CUDA, _C=NO_PASS)
+    steps.chosen, steps.moves = "forward", True
+    steps.cycles["forward"] = Cycle()
+    steps.cycles["forward"].heard(5)
+    made: list[int] = []
+    steps.on_step = lambda: made.append(threading.get_ident())
+    steps.thread, steps.owner = threading.main_thread().ident, threading.main_thread()
+    one = threading.Thread(target=steps.tick)
+    one.start()
+    one.join()
+    steps.tick()
+    assert len(made) == 2
+    assert (steps.note, observers.signals.thread) == ("", None)
+
+
+def test_one_step_is_handled_at_a_time() -> None:
+    """A window may begin in it, which takes long."""
+    observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
+    steps = Steps(lambda: True, observers, lambda: 0.0)  # type: ignore[arg-type]
+    made: list[bool] = []
+
+    def on_step() -> None:
+        made.append(steps.inside)
+        one = threading.Thread(target=steps._step)
+        one.start()
+        one.join()
+
+    steps.on_step = on_step
+    steps._step()
+    assert (made, steps.inside) == ([True], False)
+
+
+def test_records_are_forgotten_in_whole_pairs() -> None:
+    """Another thread may be about to add the location of a time."""
+    locations = Locations(UserFiles((), ()), QualifiedNames())
+    records = locations.records()
+    for forget, left in ((locations.forget_all_but_last, [3, 4, 5]), (locations.clear_records, [5])):
+        records.pairs[:] = records.library[:] = array("q", [1, 2, 3, 4, 5])
+        forget()
+        assert records.pairs.tolist() == records.library.tolist() == left
+
+
 def test_a_thread_with_the_number_of_one_that_has_ended_is_another() -> None:
     """Linux gives a thread that begins as another ends the same number."""
     observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
@@ -216,7 +283,7 @@ def test_a_thread_with_the_number_of_one_that_has_ended_is_another() -> None:
         one.start()
         one.join()
     assert len(set(numbers)) < 4, "this system gives every thread another number"
-    assert (steps.successors, steps.moves) == (4, True)
+    assert (steps.successors, steps.moves) == (2, True), "from then on, steps of all threads count"
 
 
 def test_the_beat_goes_on_in_another_thread() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.launching import PYTHONS, Captured, request, write
-from tests.kineto import AUTOGRAD, MAIN, KinetoRun, at_line, closed, ns
+from tests.kineto import AUTOGRAD, MAIN, OTHER, KinetoRun, at_line, closed, ns
 from warpline import attribution, trace
 from warpline.capture.runner.waits.wakes import Wakes
 from warpline.wire.run import DeviceFacts
@@ -115,3 +115,34 @@ def test_where_a_pool_s_thread_waits_for_work_the_waiting_line_applies(tmp_path:
     assert at_line(profile, 10).step_ms == pytest.approx(0.7, rel=0.01)
     assert at_line(profile, 20).step_ms == pytest.approx(0.2, rel=0.01)
     assert profile.unattributed.step_ms == pytest.approx(0.0, abs=1e-6)
+
+
+def test_between_two_requests_the_first_thread_s_line_applies(tmp_path: Path) -> None:
+    """A server's pool has one thread at work; the event loop that gives it requests waits in no condition."""
+    run = KinetoRun(tmp_path, 1000, device=DeviceFacts("cpu", "a CPU", 1), facts={"step_threads": [AUTOGRAD]})
+    run.line(0, 10)
+    run.line(100, 20, tid=AUTOGRAD)
+    run.op("aten::mm", 200, 300, tid=AUTOGRAD)
+    run.line(800, 0, tid=AUTOGRAD)
+    profile = run.profile()
+    assert at_line(profile, 20).step_ms == pytest.approx(0.7, rel=0.01)
+    assert at_line(profile, 10).step_ms == pytest.approx(0.3, rel=0.01)
+    assert profile.unattributed.step_ms == pytest.approx(0.0, abs=1e-6)
+
+
+def test_requests_in_threads_of_their_own_have_their_host_time(tmp_path: Path) -> None:
+    run = KinetoRun(
+        tmp_path, 1000, steps=2, device=DeviceFacts("cpu", "a CPU", 1),
+        facts={"step_threads": [AUTOGRAD, OTHER]},
+    )  # fmt: skip
+    run.line(0, 10)
+    for begin, thread in ((100, AUTOGRAD), (500, OTHER)):
+        run.line(begin, 20, tid=thread)
+        run.op("aten::mm", begin + 100, 100, tid=thread)
+        run.line(begin + 300, 21, tid=thread)
+        run.line(begin + 450, 0, tid=thread)  # the first request's end is in the second one
+    profile = run.profile()
+    assert at_line(profile, 20).step_ms == pytest.approx(0.3, rel=0.01)
+    assert at_line(profile, 21).step_ms == pytest.approx(0.125, rel=0.01)
+    assert at_line(profile, 10).step_ms == pytest.approx(0.075, rel=0.01)
+    assert closed(profile) == pytest.approx(0.5)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.trace.columns import Records
-from warpline.trace.drivers import in_turn, with_drivers
+from warpline.trace.columns import Records, no_records
+from warpline.trace.drivers import with_drivers
 
-MAIN, POOL = 0, 1
+MAIN, POOL, OTHER = 0, 1, 2
 SUBMIT, RESULT, STEP, SLEEP = 1, 2, 3, 4
+NONE = no_records()
 
 
 def made(rows: list[tuple[int, int, int, bool]]) -> Records:
     """Of (thread, time, location, again)."""
     thread, time, location, again = (np.array(column) for column in zip(*sorted(rows), strict=True))
-    return Records(time, thread, location, np.searchsorted(thread, np.arange(3)), again.astype(bool))
+    return Records(time, thread, location, np.searchsorted(thread, np.arange(4)), again.astype(bool))
 
 
 ROWS = [
@@ -24,7 +25,7 @@ ROWS = [
 
 
 def test_its_lines_and_then_the_main_threads_again() -> None:
-    both = with_drivers(made(ROWS), MAIN, [POOL])
+    both = with_drivers(made(ROWS), NONE, MAIN, [POOL])[0]
     own = slice(both.first[MAIN], both.first[MAIN + 1])
     assert list(zip(both.time_ns[own].tolist(), both.location[own].tolist(), strict=True)) == [
         (10, SUBMIT), (20, RESULT), (30, STEP), (35, SLEEP), (50, RESULT), (60, SUBMIT),
@@ -37,7 +38,7 @@ def test_its_lines_and_then_the_main_threads_again() -> None:
 
 def test_a_wait_that_begins_just_after_the_step_does() -> None:
     rows = [(MAIN, 31, RESULT, False), *ROWS]
-    both = with_drivers(made(rows), MAIN, [POOL], only_waits=True)
+    both = with_drivers(made(rows), NONE, MAIN, [POOL], only_waits=True)[0]
     own = slice(both.first[MAIN], both.first[MAIN + 1])
     told = list(
         zip(both.time_ns[own].tolist(), both.location[own].tolist(), both.again[own].tolist(), strict=True)
@@ -45,21 +46,20 @@ def test_a_wait_that_begins_just_after_the_step_does() -> None:
     assert told[2:6] == [(30, STEP, False), (31, RESULT, False), (31, STEP, True), (35, SLEEP, False)]
 
 
-def test_where_the_main_thread_makes_steps_itself_nothing_changes() -> None:
-    records = made(ROWS)
-    assert with_drivers(records, MAIN, [POOL, MAIN]) is records
-    assert with_drivers(records, MAIN, []) is records
-
-
-def test_threads_that_take_turns_and_threads_at_once() -> None:
-    def steps(one_ns: int, other_ns: int) -> Records:
-        spans = [(MAIN, one_ns, 20), (MAIN, one_ns + 100, 20), (POOL, other_ns, 40)]
-        return made(
-            [(thread, at, STEP, False) for thread, at, _ in spans]
-            + [(thread, at + took, 0, True) for thread, at, took in spans]
-        )
-
-    assert in_turn(steps(0, 30), [MAIN, POOL])
-    assert in_turn(steps(0, 19), [MAIN, POOL]), "the next one begins before a step has quite ended"
-    assert not in_turn(steps(0, 5), [MAIN, POOL])
-    assert not in_turn(steps(0, 30), [MAIN]), "one thread's steps stand at that thread"
+def test_a_request_that_begins_while_another_one_ends() -> None:
+    """A server sends an answer while the next request's thread runs: the line that began last applies."""
+    rows = [
+        (MAIN, 0, RESULT, False),
+        (POOL, 10, STEP, False), (POOL, 20, SLEEP, False), (POOL, 40, 0, True),
+        (OTHER, 30, STEP, False), (OTHER, 50, 0, True),
+    ]  # fmt: skip
+    library = made([(POOL, 25, 7, False), (OTHER, 35, 8, False), (POOL, 36, 9, False)])
+    both, inside = with_drivers(made(rows), library, MAIN, [POOL, OTHER], only_waits=True)
+    own = slice(both.first[MAIN], both.first[MAIN + 1])
+    assert list(zip(both.time_ns[own].tolist(), both.location[own].tolist(), strict=True)) == [
+        (0, RESULT), (10, STEP), (20, SLEEP), (30, STEP), (40, STEP), (50, RESULT),
+    ]  # fmt: skip
+    own = slice(inside.first[MAIN], inside.first[MAIN + 1])
+    assert inside.location[own].tolist() == [7, 8], "what the library does for a line that does not apply"
+    assert not inside.again[own].any()
+    assert inside.again[inside.first[POOL] :].tolist() == [True, False, True], "each call counts once"

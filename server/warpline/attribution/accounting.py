@@ -77,13 +77,14 @@ def _idle_cost(scene: Scene) -> Floats:
     """Profiler overhead outside of operators, by line: that of line records and of outermost ops. On a CPU
     the main thread is at ``backward()`` between the operators of that pass, whatever lines those are of."""
     records, host, main = scene.trace.records, scene.trace.host, scene.trace.main
-    rows = np.flatnonzero(scene.begun(records.time_ns))
+    rows = np.flatnonzero(scene.recorded(records))
     at = scene.table.of_location[records.location[rows]]
     top = np.flatnonzero((host.parent < 0) & scene.begun(host.start_ns))
     of_top = scene.placed.line[top]
     if not scene.trace.on_gpu:
-        of_top = np.where(host.thread[top] == main, _main_line(scene, host.start_ns[top]), of_top)
-    under = scene.under[scene.begun(scene.trace.inside.time_ns)]
+        here = np.isin(host.thread[top], (main, *scene.trace.drivers))
+        of_top = np.where(here, _main_line(scene, host.start_ns[top]), of_top)
+    under = scene.under[scene.recorded(scene.trace.inside)]
     return (
         scene.by_line(at, np.full(len(at), scene.cost.per_line_ns))
         + scene.by_line(of_top, np.full(len(top), scene.cost.per_op_ns))
@@ -237,7 +238,7 @@ def _parts(
     moments of each line by their length, less the overhead of the library line records in them."""
     of, size = scene.trace.inside, len(scene.trace.libraries.locations)
     spent = np.bincount(idle.inside, weights=idle.length_ns, minlength=size).astype(np.float64)
-    records = np.bincount(of.location[scene.begun(of.time_ns)], minlength=size)
+    records = np.bincount(of.location[scene.recorded(of)], minlength=size)
     remains = less(spent, records * scene.cost.per_library_line_ns)
     length = idle.length_ns * np.divide(remains, spent, out=np.ones(size), where=spent > 0)[idle.inside]
     seen = np.bincount(idle.line, weights=length, minlength=len(idle_ms))

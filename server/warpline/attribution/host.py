@@ -57,9 +57,9 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     began = scene.begun(host.start_ns)
     ops = scene.by_line(scene.placed.line[began], np.ones(int(began.sum())))
     taken = ops * cost.per_op_ns
-    at = scene.table.of_location[records.location[scene.begun(records.time_ns)]]
+    at = scene.table.of_location[records.location[scene.recorded(records)]]
     taken += scene.by_line(at, np.full(len(at), cost.per_line_ns))
-    at = scene.under[scene.begun(trace.inside.time_ns)]
+    at = scene.under[scene.recorded(trace.inside)]
     taken += scene.by_line(at, np.full(len(at), cost.per_library_line_ns))
     waits, ours = sync_calls(trace) & began, closing_wait(trace)
     waits[ours] = False

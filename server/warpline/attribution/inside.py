@@ -59,10 +59,10 @@ def inside_table(
     columns = (step, device, calls, sync, forward, backward, idle, *passes)
     named = part_names(scene, accounted, of[parts.inside])
     rows: dict[int, list[tuple[int, tuple[float, ...]]]] = {
-        line: [] for line, entry in (*step, *device) if entry
+        line: [] for line, entry in (*step, *device) if line and entry
     }
     for number, at in dict.fromkeys((*step, *device)):
-        if number and number in rows:
+        if number in rows:
             rows[number].append((at, tuple(sums.get((number, at), 0.0) for sums in columns)))
     return {number: _entries(scene, number, entries, place, named) for number, entries in rows.items()}
 

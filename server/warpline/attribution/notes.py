@@ -230,10 +230,13 @@ def _rare_work(scene: Scene) -> str:
 
 
 def _silent_threads(scene: Scene) -> int:
-    """Number of threads with line records in the window but without ops (older torch records one thread)."""
+    """Number of threads with line records in the window but without ops, where torch recorded one thread's
+    (an older one, or if the others began later)."""
     trace = scene.trace
     at_work = np.unique(trace.records.thread[scene.begun(trace.records.time_ns)])
-    return len(np.setdiff1d(at_work, np.append(trace.host.thread, trace.main)))
+    others = np.setdiff1d(at_work, [trace.main])
+    silent = np.setdiff1d(others, trace.host.thread)
+    return len(silent) if len(silent) == len(others) else 0
 
 
 def _without_kernels(kind: str) -> list[str]:

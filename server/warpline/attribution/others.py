@@ -13,11 +13,13 @@ def by_others(scene: Scene, start: Ints, end: Ints) -> tuple[list[Pieces], Ints,
     """What other threads did in disjoint sorted spans, and the spans that remain for the main thread.
 
     While the main thread waits, the thread that wakes it. While it is at no line, such as a pool's thread
-    that waits for work: the threads that wait for it, and whom they wait for.
+    that waits for work: the threads that wait for it, the process's first one at last, and whom they wait
+    for.
     """
     threads, main = scene.trace.threads, scene.trace.main
     found, start, end = _waited(scene, main, start, end)
-    for waiter in {one[2]: None for one in scene.trace.facts.thread_waits if one[3] == threads[main]}:
+    waiters = {one[2]: None for one in scene.trace.facts.thread_waits if one[3] == threads[main]}
+    for waiter in waiters | ({threads[scene.trace.first]: None} if scene.trace.first != main else {}):
         own, _ = overlay(scene.lines[main], start, end)
         nowhere = own.take(own.line == 0)
         if waiter in threads and len(nowhere):

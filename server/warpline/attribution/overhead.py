@@ -50,16 +50,17 @@ def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
     lines = trace.records.time_ns[low:high]
     lines = lines[(lines >= window[0]) & (lines < window[1])]
     host = trace.host
-    # While autograd's thread works, the main thread waits for it, so its operators slow the step down as
-    # well.
+    # While autograd's thread or a driver works, the main thread waits for it, so its operators slow the step
+    # down as well.
     driving = np.zeros(len(trace.threads), bool)
     driving[host.thread[host.forward_thread > 0]] = True
-    driving[trace.main] = True
+    driving[[trace.main, *trace.drivers]] = True
     inside = driving[host.thread] & (host.start_ns >= window[0]) & (host.start_ns < window[1])
     ops = host.start_ns[inside]
     of_libraries = trace.inside.time_ns[trace.inside.thread == trace.main]
     within = int(((of_libraries >= window[0]) & (of_libraries < window[1])).sum())
-    most = _shortest_ns(lines, host.start_ns[inside & (host.thread == trace.main)])
+    here = np.isin(host.thread, (trace.main, *trace.drivers))
+    most = _shortest_ns(lines, host.start_ns[inside & here])
     slower = max(0.0, (window[1] - window[0]) - step_ns * trace.steps)
     expected = most * (len(lines) + within) + LINES_AN_OP * most * len(ops)
     measured = trace.facts.line_record_ns

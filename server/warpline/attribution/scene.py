@@ -13,7 +13,7 @@ from warpline.attribution.shares import Shares, shares
 from warpline.attribution.table import LineTable, line_table
 from warpline.attribution.timeline import Pieces, timelines
 from warpline.trace import nest
-from warpline.trace.columns import Bools, Floats, Ints, Trace
+from warpline.trace.columns import Bools, Floats, Ints, Records, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,11 @@ class Scene:
         """Which moments are in the window."""
         within: Bools = (start >= self.window[0]) & (start < self.window[1])
         return within
+
+    def recorded(self, records: Records) -> Bools:
+        """Which records are in the window, each one once: those of drivers are also the main thread's."""
+        twice = np.isin(records.thread, self.trace.drivers)
+        return self.begun(records.time_ns) & ~twice
 
     def estimated(self) -> tuple[Ints, Floats]:
         """Locations in short loops, which were not recorded each time, and their executions per step."""

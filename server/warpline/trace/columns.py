@@ -195,6 +195,8 @@ class Trace:
     launch_shapes: tuple[LaunchShape, ...]  # entry 0 is empty
     threads: tuple[int, ...]  # native thread ids
     main: int  # index of the thread that drives the steps
+    first: int  # the process's first thread: its line applies where that one is at none
+    drivers: tuple[int, ...]  # those whose records are also the main one's, because it waits for them
     forward_threads: dict[int, int]  # torch's thread number -> index into threads
     host: Host
     kernels: Kernels

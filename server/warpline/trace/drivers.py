@@ -1,4 +1,4 @@
-"""Steps that run on another thread, such as an executor's, while the main thread waits for it.
+"""Steps that run on other threads, such as an executor's or a server's, while the main thread waits for them.
 
 While such a thread is at a user line, the host's line is that one, and not the main thread's ``result()``. So
 its records are copied to the main thread, as if the main thread had called the code.
@@ -11,64 +11,76 @@ from dataclasses import replace
 
 import numpy as np
 
-from warpline.trace.columns import Records, take
-
-OVERLAP = 0.05  # a thread may still end its step when the next one begins
+from warpline.trace.columns import Bools, Ints, Records, take
 
 
-def in_turn(records: Records, drivers: Sequence[int]) -> bool:
-    """Whether several threads make the steps one after the other, such as a server's with one for each
-    request: hardly ever are two of them at lines of the user's."""
-    begun, ended = [], []
-    for thread in drivers:
-        own = slice(records.first[thread], records.first[thread + 1])
-        time_ns, at_work = records.time_ns[own], records.location[own][:-1] > 0
-        begun.append(time_ns[:-1][at_work])
-        ended.append(time_ns[1:][at_work])
-    begin, end = np.concatenate(begun), np.concatenate(ended)
-    by = np.argsort(begin, kind="stable")
-    begin, end = begin[by], end[by]
-    earlier = np.maximum.accumulate(end)[:-1]
-    twice = np.clip(np.minimum(earlier, end[1:]) - begin[1:], 0, None).sum()
-    return len(drivers) > 1 and bool(twice <= OVERLAP * (end - begin).sum())
+def with_drivers(
+    records: Records, inside: Records, main: int, drivers: Sequence[int], only_waits: bool = False
+) -> tuple[Records, Records]:
+    """``records``, with those of the ``drivers`` (threads that make the steps) on ``main`` as well, and
+    likewise ``inside`` (library lines).
 
-
-def with_drivers(records: Records, main: int, drivers: Sequence[int], only_waits: bool = False) -> Records:
-    """``records``, with those of the ``drivers`` (threads that step the optimizer) on ``main`` as well.
-
-    Unchanged if ``main`` steps the optimizer too: the other threads then work in parallel to it.
-    ``only_waits``: ``main`` calls no operators, so the drivers' lines go before its own, such as a ``join()``
-    that begins just after a driver did.
+    Of several drivers at once, as where a server sends an answer while it begins the next request, the line
+    that began last applies. ``only_waits``: ``main`` calls no operators, so the drivers' lines go before its
+    own, such as a ``join()`` that begins just after a driver did.
     """
-    if main in drivers or not drivers:
-        return records
     rows = np.flatnonzero(np.isin(records.thread, drivers))
-    own = slice(records.first[main], records.first[main + 1])
-    at = np.searchsorted(records.time_ns[own], records.time_ns[rows], "right") - 1
-    back = records.location[rows] == 0  # the driver waits for work: the main thread's own line applies again
-    location = np.where(back, take(records.location[own], at, missing=0), records.location[rows])
-    time_ns = np.append(records.time_ns, records.time_ns[rows])
-    thread = np.append(records.thread, np.full(len(rows), main))
-    again = records.again.copy()
-    again[rows] = True  # a line that began counts once
-    again = np.append(again, records.again[rows] | back)
-    location = np.append(records.location, location)
+    back = records.location[rows] == 0  # the driver waits for work: what else goes on applies again
+    location, owner = records.location[rows], records.thread[rows]
+    own = np.arange(records.first[main], records.first[main + 1])
+    location[back], owner[back] = _at_work(records, main, drivers, records.time_ns[rows[back]])
+    time_ns, again = records.time_ns[rows], records.again[rows] | back
     if only_waits:
-        rows = rows[np.argsort(records.time_ns[rows], kind="stable")]
-        last = np.searchsorted(records.time_ns[rows], records.time_ns[own], "right") - 1
-        driver = take(records.location[rows], last, missing=0)
-        met = driver > 0
+        busy, at = _at_work(records, main, drivers, records.time_ns[own])
+        met = at != main
         time_ns = np.append(time_ns, records.time_ns[own][met])
-        thread = np.append(thread, np.full(int(met.sum()), main))
         again = np.append(again, np.ones(int(met.sum()), bool))
-        location = np.append(location, driver[met])
+        location, owner = np.append(location, busy[met]), np.append(owner, at[met])
+    by = np.argsort(time_ns, kind="stable")
+    copied = time_ns[by], location[by], again[by]
+    merged = _with(records, main, rows, copied)
+    # A library's line applies while its thread's line does.
+    began = np.append(records.time_ns[own], copied[0])
+    whose = np.append(np.full(len(own), main), owner[by])
+    order = np.argsort(began, kind="stable")
+    libraries = np.flatnonzero(np.isin(inside.thread, drivers))
+    last = np.searchsorted(began[order], inside.time_ns[libraries], "right") - 1
+    libraries = libraries[take(whose[order], last) == inside.thread[libraries]]
+    libraries = libraries[np.argsort(inside.time_ns[libraries], kind="stable")]
+    spoken = inside.time_ns[libraries], inside.location[libraries], inside.again[libraries]
+    return merged, _with(inside, main, libraries, spoken)
+
+
+def _at_work(records: Records, main: int, drivers: Sequence[int], when: Ints) -> tuple[Ints, Ints]:
+    """The line that applies at each time, and its thread: of the drivers at a line of the user's that which
+    came there last, else ``main``."""
+    location, owner = np.zeros(len(when), np.int64), np.full(len(when), main)
+    since = np.full(len(when), -1)
+    for thread in (main, *drivers):
+        own = slice(records.first[thread], records.first[thread + 1])
+        at = np.searchsorted(records.time_ns[own], when, "right") - 1
+        here = take(records.location[own], at, missing=0)
+        began = np.where(here > 0, take(records.time_ns[own], at), -1) if thread != main else since
+        better = (began > since) if thread != main else np.ones(len(when), bool)
+        location[better], owner[better] = here[better], thread
+        since = np.maximum(since, began)
+    return location, owner
+
+
+def _with(records: Records, main: int, rows: Ints, copied: tuple[Ints, Ints, Bools]) -> Records:
+    """``records``, with others on ``main`` as well: times, locations, and which are no new beginnings.
+    ``rows``: where the copies are from; what began there counts once."""
+    time_ns = np.append(records.time_ns, copied[0])
+    thread = np.append(records.thread, np.full(len(copied[0]), main))
+    location, again = np.append(records.location, copied[1]), records.again.copy()
+    again[rows] = True
+    again = np.append(again, copied[2])
     by = np.lexsort((time_ns, thread))
-    first = np.searchsorted(thread[by], np.arange(len(records.first)))
     return replace(
         records,
         time_ns=time_ns[by],
         thread=thread[by],
         location=location[by],
-        first=first,
+        first=np.searchsorted(thread[by], np.arange(len(records.first))),
         again=again[by],
     )

@@ -16,7 +16,7 @@ from warpline.trace import build, contradictions
 from warpline.trace.ahead import Ahead
 from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, collector_paused
-from warpline.trace.drivers import in_turn, with_drivers
+from warpline.trace.drivers import with_drivers
 from warpline.trace.dynamo import at_callers
 from warpline.trace.events import MARKS, Interned, Tables
 from warpline.trace.names import Names
@@ -114,9 +114,13 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     shown, long = contradictions.shortened(tuple(names.index))
     forwards = parts.manifest.step_source == "forward"
     handlers = {known[at] for at in np.unique(lines.thread).tolist()} if forwards else set()
-    stepping = [known.index(thread) for thread in _stepping(tables) if thread in known]
-    main, drivers = _main(tables, known, handlers, stepping, lines)
-    lines = with_drivers(lines, main, drivers, only_waits=not (host.thread == main).any())
+    stepping = parts.facts.step_threads or _stepping(tables)
+    makers = [known.index(each) for each in stepping if each in known]
+    first, main, drivers = _driving(tables, known, handlers, makers)
+    inside = records(parts.inside, of_record, len(known))
+    if drivers:
+        only_waits = not (host.thread == main).any()
+        lines, inside = with_drivers(lines, inside, main, drivers, only_waits=only_waits)
     return Trace(
         manifest=parts.manifest,
         facts=parts.facts,
@@ -127,6 +131,8 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
         launch_shapes=shapes,
         threads=known,
         main=main,
+        first=first,
+        drivers=drivers,
         forward_threads=forward,
         host=host,
         kernels=kernels,
@@ -137,7 +143,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
         device_properties=chrome.devices,
         notes=(*notes, *clocks, *long),
         libraries=parts.libraries,
-        inside=records(parts.inside, of_record, len(known)),
+        inside=inside,
     )
 
 
@@ -157,27 +163,27 @@ def _stepping(tables: Tables) -> list[Any]:
     return _busiest(thread[Names(names).mask(STEPPED)[name]], values)
 
 
-def _main(
-    tables: Tables, threads: tuple[int, ...], handlers: set[int], stepping: list[int], lines: Records
-) -> tuple[int, list[int]]:
-    """The thread that drives the steps, and all that make them; by index.
+def _driving(
+    tables: Tables, threads: tuple[int, ...], handlers: set[int], stepping: list[int]
+) -> tuple[int, int, tuple[int, ...]]:
+    """The process's first thread (the busiest one if that is unknown), the thread that drives the steps, and
+    others whose lines are also that one's; by index.
 
-    It is the process's first thread, or the busiest one if that is unknown. If the first thread calls no
-    operators (it waits for another thread), it is the thread that steps the optimizer (``stepping``), else
-    the busiest of ``handlers`` (in a server, a step is a forward pass); unless these take turns. They are not
-    used if the first thread calls operators: hooks may step an optimizer on autograd's threads.
+    If the first thread calls no operators, it waits for what makes the steps: ``stepping``, else the
+    ``handlers`` (in a server, a step is a forward pass). One such thread drives them itself; several take
+    turns, and the first thread stands for them. If it makes steps, too, the others work in parallel to it.
     """
     of_ops = _busiest(*tables["cpu_op"].numbered("tid"))
     processes = Counter(process for process in tables.processes if isinstance(process, int))
     for process, _ in processes.most_common():
         if process in threads:
             first = threads.index(process)
-            others = stepping or [threads.index(thread) for thread in of_ops if thread in handlers]
-            waits = bool(others) and process not in of_ops
-            if waits and in_turn(lines, others):
-                return first, others
-            return others[0] if waits else first, stepping
-    return threads.index(of_ops[0]) if of_ops else 0, stepping
+            if process in of_ops:
+                return first, first, () if first in stepping else tuple(stepping)
+            makers = stepping or [threads.index(thread) for thread in of_ops if thread in handlers]
+            return (first, makers[0], ()) if len(makers) == 1 else (first, first, tuple(makers))
+    busiest = threads.index(of_ops[0]) if of_ops else 0
+    return busiest, busiest, ()
 
 
 def _busiest(number: Ints, values: list[Any]) -> list[Any]:

@@ -185,6 +185,7 @@ class Facts:
     gc_ns: tuple[tuple[int, int], ...] = ()  # collections during the captured steps
     #: In the captured steps: begin and end in ns of a thread's wait, its native id, that of who woke it
     thread_waits: tuple[tuple[int, int, int, int], ...] = ()
+    step_threads: tuple[int, ...] = ()  # native ids of the threads at the ends of the captured steps
     #: Tracebacks that autograd stored under anomaly detection while steps were captured; None in older runs
     traceback_ns: tuple[tuple[int, int], ...] | None = None
     queued_ns: int | None = None  # in the captured steps: their thread was ready to run and had no processor

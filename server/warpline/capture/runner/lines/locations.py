@@ -111,12 +111,9 @@ class Locations:
         """Drop all records except the last of each thread, which says where it is; returns their number."""
         count = 0
         for records in self.all_records:
-            pairs = records.pairs
-            count += len(pairs) // 2
-            if len(pairs) % 2 == 0:  # else another thread is just adding one
-                del pairs[:-2]
-            if len(records.library) % 2 == 0:
-                del records.library[:-2]
+            count += len(records.pairs) // 2
+            for pairs in (records.pairs, records.library):
+                del pairs[: max(0, _whole(pairs) - 2)]
         return count
 
     def move_back(self, by_ns: int) -> None:
@@ -129,8 +126,8 @@ class Locations:
     def clear_records(self) -> None:
         """Forget all records; the lists stay, as their threads hold them."""
         for records in self.all_records:
-            del records.pairs[:]
-            del records.library[:]
+            for pairs in (records.pairs, records.library):
+                del pairs[: _whole(pairs)]
 
     def records(self, ident: int | None = None) -> Records:
         """The Records of the thread ``ident``, of the calling one by default."""
@@ -267,3 +264,8 @@ class Records:
         for at, byte in enumerate(self.index.to_bytes(4, "little"), PAIR_BYTES // 2 + THREAD_SHIFT // 8):
             packed[at::PAIR_BYTES] = bytes([byte]) * len(packed[at::PAIR_BYTES])
         return bytes(packed)
+
+
+def _whole(pairs: array[int]) -> int:
+    """Length of the whole pairs. Another thread may have added a time, and its location comes next."""
+    return len(pairs) & ~1

@@ -62,9 +62,9 @@ class Steps:
 
     ``known``: the kind of the beat in an earlier run. It is chosen with its first signal.
 
-    Only one thread makes steps: the first in which the beat is heard. If it ends (a server with a thread for
-    each request) or sends no more signals, the next thread takes its place. If an optimizer moves from thread
-    to thread, all these threads count.
+    Only one thread makes steps: the first in which the beat is heard. If it ends or sends no more signals,
+    the next thread takes its place. If an optimizer moves from thread to thread, or threads end one after the
+    other (a server with a thread for each request), all these threads count.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Steps:
         self.thread: int | None = None
         self.owner: Any = None  # its Thread: a later one gets the number of one that has ended
         self.elsewhere = 0  # signals from other threads since the last from this one
-        self.inside = False  # ``on_step`` is running; it may begin the next window
+        self.stepping = threading.Lock()  # held while ``on_step`` runs; it may begin the next window
         self.parallel = False  # other threads made steps while this one did
         self.moves = False  # the steps of one loop are made by several threads
         self.successors = 0  # threads that went on where one had ended
@@ -203,13 +203,18 @@ class Steps:
         self.elsewhere = 0
 
     def _step(self) -> None:
-        """A step boundary on the chosen thread. ``inside`` keeps other threads from being chosen meanwhile: a
-        window may take long to begin."""
-        self.inside = True
-        try:
-            self.on_step()  # looked up again: each window has its own
-        finally:
-            self.inside = False
+        """A step boundary on the chosen thread. No other thread is chosen, and none makes a step, meanwhile:
+        a window may take long to begin."""
+        if self.stepping.acquire(blocking=False):
+            try:
+                self.on_step()  # looked up again: each window has its own
+            finally:
+                self.stepping.release()
+
+    @property
+    def inside(self) -> bool:
+        """Whether a step is being handled."""
+        return self.stepping.locked()
 
     def unknown(self) -> None:
         """An optimizer that was not part of the cycle made a step: listen to all sources again. Not if
@@ -262,14 +267,16 @@ class Steps:
             self._step()
 
     def _follows(self, kind: str | None, key: int | None) -> bool:
-        """Whether a known optimizer made a step on another thread. Then the threads of an executor run one
-        loop, and signals from all threads count from now on."""
+        """Whether this is a step of the same loop on another thread: a known optimizer's, as if an executor
+        runs the loop, or the beat where each step has a thread. Signals from all threads count from then on:
+        the thread of a request may still send its answer when the next one's makes a step."""
         known = self.cycles.get("optimizer")
-        if kind != "optimizer" or self.inside or known is None or key not in known.counts:
+        stepped = kind == "optimizer" and known is not None and key in known.counts
+        goes_on = self.moves and kind == self.chosen and key == self.anchor
+        if self.inside or not (stepped or goes_on):
             return False
-        self._follow()
-        self.signals.thread = None
         self.moves, self.parallel = True, False  # earlier signals of this thread are of the same loop
+        self._follow()
         return True
 
     def _moved(self) -> bool:
@@ -277,11 +284,12 @@ class Steps:
         self.elsewhere += 1
         found = _thread(self.thread)
         if found is None or found is not self.owner:  # it has ended
-            self._follow()
             self.successors += 1
-            self.moves = self.moves or self.successors > 1  # a thread for each request
+            if self.successors > 1:  # a thread for each request
+                self.moves, self.parallel, self.signals.overlap = True, False, True
+            self._follow()
             return True
-        self.parallel = True
+        self.parallel = self.parallel or not self.moves
         if self.inside or self.elsewhere <= FORGOTTEN or not self.on_restart():
             return False
         self._follow()
@@ -293,8 +301,9 @@ class Steps:
         return self.thread == here and self.owner is _thread(here)
 
     def _follow(self) -> None:
-        """This thread makes the steps from now on."""
-        self.thread = self.signals.thread = threading.get_ident()
+        """This thread makes the steps from now on, as others may where they move."""
+        self.thread = threading.get_ident()
+        self.signals.thread = None if self.moves else self.thread
         self.owner = _thread(self.thread)
 
     def _in_backward(self) -> bool:

@@ -53,6 +53,7 @@ class Signals:
         self.filled = False  # a gradient for training was computed: in ``.grad``, or of a parameter
         self.evaluated = False  # an evaluation was signalled
         self.thread: int | None = None  # the thread of the steps, once known; others do not count
+        self.overlap = False  # requests that run at once: what one does may be signalled in another's step
         self.parameter: Any = ()
         self.torch_folder = ""
         self.contexts = ""  # the file of torch's context managers
@@ -82,7 +83,7 @@ class Signals:
 
     def take(self) -> frozenset[tuple[Any, ...]]:
         """The class of the step that ends now."""
-        found = frozenset(self.seen)
+        found = frozenset() if self.overlap else frozenset(self.seen)
         self.seen.clear()
         return found
 

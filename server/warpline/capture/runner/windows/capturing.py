@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from dataclasses import replace
 from time import time_ns
 
@@ -99,6 +100,7 @@ class Capture(Stage):
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
+        self._made_here()
         self.queued.boundary()
         if done == wanted:
             ranks.writes(session.control)  # stopping the profiler takes long
@@ -290,8 +292,17 @@ class Capture(Stage):
         self.session.recorder.step(1)
         self.queued = Queued()
         self.stamps = [time_ns()]
+        if not self.before:
+            self.session.observers.facts["step_threads"] = []
+        self._made_here()
         if self.before:  # whole microseconds, as torch's times have them
             self.session.recorder.earlier_ns = (self.stamps[0] - self.before[-1]) // 1000 * 1000
+
+    def _made_here(self) -> None:
+        """Note the thread of a boundary."""
+        threads, here = self.session.observers.facts["step_threads"], threading.get_native_id()
+        if here not in threads:
+            threads.append(here)
 
     def ended(self) -> None:
         """The script has ended within the capture: keep the steps that are complete."""
