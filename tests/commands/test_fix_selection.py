@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.samples import report
 from warpline.commands import fix_selection
+from warpline.diagnosis import recompute
 from warpline.model.problem import Problem
 from warpline.model.report import Edit, Finding, Fix, Measured, Plan, PlanStep, Predicted
 
+NO_PROFILE: Any = None
 EDIT = Edit("/train.py", (1, 0), (1, 0), "x")
 SAFE, UNSAFE = Fix("a fix", "safe", (EDIT,)), Fix("a fix", "unsafe", (EDIT,))
 
@@ -62,7 +65,10 @@ def test_safe_leaves_out_what_may_change_values() -> None:
     assert chosen(safe=True) == ["gains", "proven", "lighter"]
 
 
-def test_what_gains_only_after_other_fixes_is_told_where_it_is_asked_for() -> None:
+def test_what_gains_only_after_other_fixes_is_made_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recompute, "fixes", lambda profile, finding, texts: (UNSAFE,))
     steps = [
         PlanStep(name, rule, "/train.py", line, "a fix", 9.0, 1.1, "host")
         for name, rule, line in (("gains", "full-sort", 3), ("hidden", "cat-in-loop", 5))
@@ -70,13 +76,18 @@ def test_what_gains_only_after_other_fixes_is_told_where_it_is_asked_for() -> No
     planned = replace(report(), findings=(GAINS,), plan=Plan(10.0, "host", tuple(steps), 1.0))
 
     def later(**options: object) -> list[str]:
-        asked = argparse.Namespace(**{"all": False, "rule": None, "line": None, **options})
-        return [step.finding for step in fix_selection.later(planned, asked)]
+        asked = argparse.Namespace(**{"all": False, "safe": False, "rule": None, "line": None, **options})
+        hidden = fix_selection.later(planned, NO_PROFILE, asked)
+        found, left = fix_selection.selected([], asked, hidden)
+        assert [one for one, _ in left] == [one for one in hidden if asked.safe]
+        assert all(one.fixes == (UNSAFE,) for one in hidden)
+        return [one.id for one in found]
 
     assert later() == []
     assert later(all=True) == later(rule=["cat-in-loop"]) == later(line=5) == ["hidden"]
     assert later(rule=["full-sort"]) == later(line=3) == later(line=5, rule=["full-sort"]) == []
-    assert fix_selection.later(replace(planned, plan=None), argparse.Namespace(all=True)) == []
+    assert later(all=True, safe=True) == []
+    assert fix_selection.later(replace(planned, plan=None), NO_PROFILE, argparse.Namespace(all=True)) == []
 
 
 def test_only_files_below_the_project_of_the_run_are_written(tmp_path: Path) -> None:

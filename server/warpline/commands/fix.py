@@ -19,7 +19,7 @@ from warpline.text import patch
 
 if TYPE_CHECKING:
     from warpline.diagnosis.together import Together
-    from warpline.model.report import Finding, PlanStep
+    from warpline.model.report import Finding
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,11 +60,13 @@ def run(options: argparse.Namespace) -> int:
     profile = pipeline.profile_of(run_folder)
     report = pipeline.report_of(run_folder)
     named = fix_selection.chosen(report.findings, options)
-    found, left_out = fix_selection.selected(named, options)
+    planned = fix_selection.later(report, profile, options)
+    found, left_out = fix_selection.selected(named, options, planned)
     for finding, why in left_out:
         _say(f"{_name(finding)}: skipped, {why}")
-    for step in fix_selection.later(report, options):
-        _say(f"{_name(step)}: skipped, alone it would give no measurable gain now (see the plan)")
+    for finding in planned:
+        if finding in found:
+            _say(f"{_name(finding)}: alone it would give no measurable gain now (see the plan)")
     made = together(profile, found, files.text_of)
     for skipped in made.skipped:
         _say(f"{_name(skipped.finding)}: not changed, {skipped.reason}")
@@ -113,7 +115,7 @@ def _write(made: Together, root: Path) -> int:
     return 0
 
 
-def _name(finding: Finding | PlanStep) -> str:
+def _name(finding: Finding) -> str:
     return f"{os.path.relpath(finding.file)}:{finding.line} {finding.rule}"
 
 

@@ -48,7 +48,8 @@ def _measure(options: argparse.Namespace, limit: Deadline | None, limited: ExitS
     run_folder = fix_selection.folder_of(options)
     report = pipeline.report_of(run_folder)
     bench = workbench(pipeline.profile_of(run_folder))
-    proposals = bench.proposals(fix_selection.chosen(report.findings, options))
+    planned = fix_selection.later(report, bench.profile, options)
+    proposals = bench.proposals([*fix_selection.chosen(report.findings, options), *planned])
     tried = list(_candidates(bench, proposals))
     if limit is None:
         limit = Deadline(options.began, max(LEAST_S, PER_FIX_S * len(tried)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ GAINS = 1.01
 LIGHTER = 0.9
 
 if TYPE_CHECKING:
-    from warpline.model.report import Finding, PlanStep, Report
+    from warpline.model.profile import Profile
+    from warpline.model.report import Finding, Report
 
 
 def folder_of(options: argparse.Namespace) -> Path:
@@ -44,30 +46,37 @@ def chosen(findings: Sequence[Finding], options: argparse.Namespace) -> list[Fin
     return found
 
 
-def later(report: Report, options: argparse.Namespace) -> list[PlanStep]:
-    """The fixes that ``--rule`` and ``--line`` name, or ``--all``, that are in the plan only: by themselves
-    they would give no measurable gain now."""
+def later(report: Report, profile: Profile, options: argparse.Namespace) -> list[Finding]:
+    """What ``--rule`` and ``--line`` name, or ``--all``, and only the plan has, with its fixes: by itself it
+    would give no measurable gain now."""
+    from warpline.diagnosis.recompute import fixes
+    from warpline.model.report import Finding, SourceLine
+    from warpline.syntax import files
+
     found = {finding.id for finding in report.findings}
     steps = report.plan.steps if report.plan is not None else ()
-    return [
-        step
+    named = [
+        Finding(
+            step.finding, step.rule, "hint", step.file, step.line, SourceLine(step.file, step.line), "", ()
+        )
         for step in steps
         if step.finding not in found
         and (options.all or options.rule or options.line is not None)
         and (not options.rule or step.rule in options.rule)
         and options.line in (None, step.line)
     ]
+    return [replace(one, fixes=fixes(profile, one, files.text_of)) for one in named]
 
 
 def selected(
-    findings: Sequence[Finding], options: argparse.Namespace
+    findings: Sequence[Finding], options: argparse.Namespace, planned: Sequence[Finding] = ()
 ) -> tuple[list[Finding], list[tuple[Finding, str]]]:
-    """``(those to fix, the others with the reason)``: what is predicted or was measured to gain; with
-    ``--all`` everything, with ``--safe`` what changes no values."""
+    """``(those to fix, the others with the reason)``: what is predicted or was measured to gain, and what is
+    ``planned``; with ``--all`` everything, with ``--safe`` what changes no values."""
     found: list[Finding] = []
     left: list[tuple[Finding, str]] = []
-    for finding in findings:
-        why = "" if options.all else _no_gain(finding)
+    for finding in (*findings, *planned):
+        why = "" if options.all or finding in planned else _no_gain(finding)
         offered = [fix for fix in finding.fixes if fix.edits and fix.applicability != "display"]
         if options.safe and offered and offered[0].applicability != "safe":
             why = "it may change values (--safe)"
