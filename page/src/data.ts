@@ -34,6 +34,20 @@ export interface Roofline {
   bound: string;
 }
 
+export interface Passes {
+  count: number;
+  step_ms: number;
+  pass_ms: number;
+  pass_device_ms: number | null;
+  pass_host_ms: number | null;
+}
+
+export interface Tokens {
+  prefill: Passes;
+  decode: Passes;
+  other_ms: number;
+}
+
 export interface Line extends Place {
   function: string;
   step_ms: number;
@@ -51,6 +65,7 @@ export interface Line extends Place {
   ops: Op[];
   roofline: Roofline | null;
   inside: Inside[];
+  tokens?: Tokens | null; // not in older reports
 }
 
 export interface Finding extends Place {

@@ -95,6 +95,8 @@ SHAPE: dict[str, Any] = {
                     "part": TEXT,
                     "prefill_ms": NUMBER,
                     "decode_ms": NUMBER,
+                    "prefill_device_ms": NUMBER,
+                    "decode_device_ms": NUMBER,
                 }
             ],
             "tokens": Maybe({"prefill": PASSES, "decode": PASSES, "other_ms": NUMBER, "outside_ms": NUMBER}),

@@ -52,10 +52,14 @@ def inside_table(
     waits[closing_wait(trace)] = False
     lengths: Floats = (host.end_ns - host.start_ns)[waits] * np.float64(accounted.host_scale)
     sync = _sums(scene.placed.line[waits], of[scene.placed.inside[waits]], lengths)
-    passes = [
-        _sums(parts.line, of[parts.inside], parts.step_ms * sum(each)) if tokens else {}
-        for each in ([one.prefill for one in tokens], [one.decode for one in tokens])
-    ]
+    passes: list[dict[tuple[int, int], float]] = []
+    for within in ([one.prefill for one in tokens], [one.decode for one in tokens]):
+        share, worked = np.zeros(len(parts.line)), np.zeros(len(ms))
+        for one in within:
+            share += one.pieces
+            worked += one.work[scene.shares.kernel] if trace.on_gpu else one.work
+        passes.append(_sums(parts.line, of[parts.inside], parts.step_ms * share) if tokens else {})
+        passes.append(_sums(line, entry, ms * worked) if tokens else {})
     columns = (step, device, calls, sync, forward, backward, idle, *passes)
     named = part_names(scene, accounted, of[parts.inside])
     rows: dict[int, list[tuple[int, tuple[float, ...]]]] = {
@@ -91,11 +95,12 @@ def _entries(
 
 def _inside(place: tuple[str | None, str, int, str, str], times: Sequence[float], name: str = "") -> Inside:
     module, file, number, function, text = place
-    step_ms, device_ms, calls, sync_ms, forward_ms, backward_ms, idle_ms, prefill_ms, decode_ms = times
+    step_ms, device_ms, calls, sync_ms, forward_ms, backward_ms, idle_ms, *passes = times
+    prefill_ms, prefill_device_ms, decode_ms, decode_device_ms = passes
     part = (name or clipping(text)) if module is None else ""
     return Inside(
         module, file, number, function, step_ms, device_ms, calls, sync_ms, text, forward_ms, backward_ms,
-        idle_ms, part, prefill_ms, decode_ms,
+        idle_ms, part, prefill_ms, decode_ms, prefill_device_ms, decode_device_ms,
     )  # fmt: skip
 
 

@@ -24,12 +24,19 @@ NS_PER_MS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
-    """``tokens`` of the line; ``shares``: of each piece of the account the parts in prefill and decode."""
+class Within:
+    """What is in passes of one kind: the share of each piece of the account, and of each kernel (on a GPU) or
+    host event (on a CPU)."""
 
-    tokens: Tokens
-    prefill: Floats
-    decode: Floats
+    pieces: Floats
+    work: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    tokens: Tokens  # of the line
+    prefill: Within
+    decode: Within
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +77,11 @@ def _generated(scene: Scene, accounted: Account, one: Generation, number: int) -
         _within(scene, accounted, _spans(one, *kinds)) for kinds in ((CALL,), (PREFILL, ENCODER), (DECODE,))
     )
     parts = accounted.parts
-    in_calls = float((parts.step_ms * call)[parts.line > 0].sum())
-    outside = float((parts.step_ms * (1 - call))[parts.line == number].sum())
+    in_calls = float((parts.step_ms * call.pieces)[parts.line > 0].sum())
+    outside = float((parts.step_ms * (1 - call.pieces))[parts.line == number].sum())
     first, later = (
-        _Kind(_begun(scene, one, kind), *_times(scene, accounted, _spans(one, *kinds), share))
-        for kind, kinds, share in ((PREFILL, (PREFILL, ENCODER), prefill), (DECODE, (DECODE,), decode))
+        _Kind(_begun(scene, one, kind), *_times(scene, accounted, within))
+        for kind, within in ((PREFILL, prefill), (DECODE, decode))
     )
     counts = _counts(scene, one, first, later)
     if not sum(counts):
@@ -95,16 +102,17 @@ def _spans(one: Generation, *kinds: int) -> tuple[Ints, Ints]:
     return union(found[:, 0], found[:, 1])
 
 
-def _within(scene: Scene, accounted: Account, spans: tuple[Ints, Ints]) -> Floats:
-    """The part of each piece of the account in ``spans``: by when its work was queued, or by its time."""
+def _within(scene: Scene, accounted: Account, spans: tuple[Ints, Ints]) -> Within:
+    """What is in ``spans``: work by when it was queued, idle moments by their own time."""
     parts, idle = accounted.parts, accounted.idle
     busy = np.flatnonzero(parts.work >= 0)
+    work = _at(_queued(scene), spans)
     share = np.zeros(len(parts.line))
-    share[busy] = _at(_queued(scene)[parts.work[busy]], spans)
+    share[busy] = work[parts.work[busy]]
     length = idle.length_ns.astype(np.float64)
     overlap = _before(idle.end_ns, spans) - _before(idle.start_ns, spans)
     share[parts.work < 0] = np.divide(overlap, length, out=np.zeros(len(idle)), where=length > 0)
-    return share
+    return Within(share, work)
 
 
 def _queued(scene: Scene) -> Ints:
@@ -134,15 +142,13 @@ def _before(when: Ints, spans: tuple[Ints, Ints]) -> Floats:
     return np.where(at > 0, sums[at] - np.maximum(over, 0), 0).astype(np.float64)
 
 
-def _times(
-    scene: Scene, accounted: Account, spans: tuple[Ints, Ints], share: Floats
-) -> tuple[float, float, float]:
-    """Milliseconds per step in ``spans``: of the step, of the device, and with the device idle."""
+def _times(scene: Scene, accounted: Account, within: Within) -> tuple[float, float, float]:
+    """Milliseconds per step of what is ``within``: of the step, of the device, and with the device idle."""
     parts = accounted.parts
     known = parts.line > 0
-    in_step = parts.step_ms * share
+    in_step = parts.step_ms * within.pieces
     of_work = accounted.kernel_ms if scene.trace.on_gpu else accounted.op_ms
-    device = float(of_work[_at(_queued(scene), spans)].sum())
+    device = float(of_work[within.work].sum())
     return float(in_step[known].sum()), device, float(in_step[known & (parts.work < 0)].sum())
 
 

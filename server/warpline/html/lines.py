@@ -10,6 +10,7 @@ from warpline.model.report import Line
 from warpline.view import units
 from warpline.view.inside import Entry, opened
 from warpline.view.table import Function, Row, Table
+from warpline.view.tokens import Kind
 
 _MOST_USES = 20
 #: Classes heat0 to heat10 of the style sheet, which allows no styles in the text.
@@ -47,7 +48,18 @@ def _row(row: Row, columns: tuple[str, ...], step_ms: float) -> str:
         *(f'<td class="number">{_milliseconds(row.cost, column)}</td>' for column in columns),
         source,
     )
-    return f"<tr>{''.join(cells)}</tr>{_detail(row.cost, len(columns) + 4, step_ms)}"
+    passes = "".join(_kind(kind, step_ms, len(columns)) for kind in row.tokens)
+    return f"<tr>{''.join(cells)}</tr>{passes}{_detail(row.cost, len(columns) + 4, step_ms)}"
+
+
+def _kind(kind: Kind, step_ms: float, columns: int) -> str:
+    """The passes of one kind, beneath the line that calls ``generate``."""
+    share = units.percent(kind.step_ms / step_ms) if step_ms else ""
+    return (
+        f'<tr class="context"><td></td><td class="number">{text(units.milliseconds(kind.step_ms))}</td>'
+        f'<td class="number">{text(share)}</td><td colspan="{columns}"></td>'
+        f'<td class="source">{text(kind.name)}: {text(kind.about)}</td></tr>'
+    )
 
 
 def _milliseconds(cost: Line, column: str) -> str:

@@ -7180,6 +7180,7 @@
       const ops = line.ops.map((use) => [use.name, use.phase, ms(use.device_ms), count(use.count)]);
       return [
         make("p", {}, facts.join("; ")),
+        ...list(["generate", "a step", "of the step", "each", "device", "host"], passes(line)),
         ...list(["inside", "line", "of the step", ""], inside),
         ...list(["kernel", "phase", "device", "a step"], kernels),
         ...list(["operator", "phase", "device", "a step"], ops)
@@ -7208,6 +7209,13 @@
     const body = rows.slice(0, USES).map((row) => make("tr", {}, ...row.map((cell) => make("td", {}, cell))));
     const more = rows.length > USES ? [make("tr", {}, make("td", { colspan: "4", class: "soft" }, `${rows.length - USES} more`))] : [];
     return [make("table", {}, make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", {}, head)))), make("tbody", {}, ...body, ...more))];
+  }
+  function passes({ tokens }) {
+    if (tokens === void 0 || tokens === null) return [];
+    const of = (time) => time === null ? "" : ms(time);
+    const kinds = [["prefill", tokens.prefill], ["decode", tokens.decode]];
+    const rows = kinds.map(([name, kind]) => [name, count(kind.count), ms(kind.step_ms), ms(kind.pass_ms), of(kind.pass_device_ms), of(kind.pass_host_ms)]);
+    return [...rows, ["generate itself", "", ms(tokens.other_ms), "", "", ""]];
   }
 
   // page/src/tables.ts

@@ -126,6 +126,8 @@ class Inside:
     part: str = ""
     prefill_ms: float = 0.0  # parts of ``step_ms`` in forward passes of ``generate``, as in ``Tokens``
     decode_ms: float = 0.0
+    prefill_device_ms: float = 0.0  # the same parts of ``device_ms``
+    decode_device_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from warpline.view import findings, plan, units
 from warpline.view.inside import Part
 from warpline.view.table import Function, Row, Table, table
 from warpline.view.text import printable
+from warpline.view.tokens import Kind
 
 _SEVERITY = {
     "error": ("✖", "bold red"),
@@ -80,6 +81,8 @@ def _print_function(out: Console, function: Function, columns: tuple[str, ...], 
     grid.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
     for row in function.rows:
         grid.add_row(*_cells(row, columns, out))
+        for kind in row.tokens:
+            grid.add_row(*_kind_cells(kind, columns, step_ms))
         for part in row.inside:
             grid.add_row(*_part_cells(part, columns, step_ms))
     out.print(grid)
@@ -114,6 +117,20 @@ def _part_cells(part: Part, columns: tuple[str, ...], step_ms: float) -> list[Te
         *(Text(time, style="dim") for time in times),
         Text(),
         *(Text(time, style="dim") for time in split),
+        name,
+    ]
+
+
+def _kind_cells(kind: Kind, columns: tuple[str, ...], step_ms: float) -> list[Text]:
+    """The passes of one kind, beneath the line that calls ``generate``."""
+    name = Text("  ├ ", style="dim")
+    name.append(kind.name)
+    name.append(f"  {kind.about}", style="dim")
+    times = (units.milliseconds(kind.step_ms), units.percent(kind.step_ms / step_ms))
+    return [
+        Text(),
+        *(Text(time, style="dim") for time in times),
+        *(Text() for _ in range(1 + len(columns))),
         name,
     ]
 

@@ -19,6 +19,7 @@ from warpline.view.anchor_lines import Standing
 from warpline.view.hints import share
 from warpline.view.inside import Caller, largest, outside, parts
 from warpline.view.text import printable
+from warpline.view.tokens import kinds
 
 _TOP = 3
 _NAME = 64
@@ -63,6 +64,7 @@ def card(
     beside = can(report.environment.device.kind, "kernels")
     blocks.append(text.plain(made_of(line, loader_ms, beside)))
     blocks += [text.plain(words) for words in findings]
+    blocks.append(text.table(_tokens(line, beside)))
     blocks.append(text.table(_inside(line, report.steps.step_ms)))
     blocks.append(text.table(_callers(callers)))
     kernels = [kernel for cost in line.costs for kernel in cost.kernels]
@@ -140,6 +142,11 @@ def _inside(line: Standing, step_ms: float) -> Table:
     if found and rest:
         rows.append((units.ms(sum(part.step_ms for part in rest)), "the rest", f"{len(rest)} more"))
     return Table(("of the step", "inside", "costliest line"), tuple(rows))
+
+
+def _tokens(line: Standing, beside: bool) -> Table:
+    rows = [(units.ms(kind.step_ms), kind.name, kind.about) for kind in kinds(line.costs, beside)]
+    return Table(("of the step", "passes", ""), tuple(rows))
 
 
 def _callers(callers: Sequence[Caller]) -> Table:

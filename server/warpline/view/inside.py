@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from warpline.model.report import Inside, Line
+from warpline.view import tokens as tokens_view
 from warpline.view.text import printable
 
 #: Beneath a line are at most so many parts, each with at least this share of the step.
@@ -17,7 +18,8 @@ LEAST_OUTSIDE = 0.005
 #: entry. So all lines together list no more than a thousand library lines.
 LEAST_LISTED = 0.001
 
-
+#: Times that differ by no more than this share are the same.
+SAME = 1e-6
 #: The outermost module, whose path is "".
 MODEL = "the model"
 
@@ -104,9 +106,61 @@ def place(entry: Inside) -> str:
     return f"{printable(entry.file.replace(chr(92), '/').rpartition('/')[2])}:{entry.line}"
 
 
-def opened(costs: Iterable[Line], step_ms: float) -> tuple[Entry, ...]:
+def opened(costs: Iterable[Line], step_ms: float, beside: bool = True) -> tuple[Entry, ...]:
     """A line with these costs, opened: modules within modules, the libraries' lines in each, and the rest.
-    Together they are its time. Empty where libraries take less of the step than a label shows."""
+    Together they are its time. Empty where libraries take less of the step than a label shows.
+
+    A line that calls ``generate`` has prefill and decode first. ``beside``: the device works beside the host.
+    """
+    costs = tuple(costs)
+    made = _opened(costs, step_ms)
+    generating = [one for one in costs if one.tokens is not None]
+    if not made or len(generating) != 1 or len(costs) != 1:
+        return made
+    return tuple(_by_pass(generating[0], step_ms, beside)) or made
+
+
+def _by_pass(line: Line, step_ms: float, beside: bool) -> Iterator[Entry]:
+    """A line's library lines by passes of ``generate``. Where the capture divides the line otherwise than the
+    timed steps do, what is below each kind is stretched to it. Nothing where lines of the user's take part of
+    the passes, which have their own."""
+    tokens = line.tokens
+    if tokens is None:
+        return
+    times = tokens.prefill.step_ms, tokens.decode.step_ms, tokens.other_ms + tokens.outside_ms
+    if abs(sum(times) - line.step_ms) > SAME * line.step_ms:
+        return
+    kinds = tokens_view.kinds((line,), beside)
+    for kind, time, its in zip(kinds, times, _divided(line.inside), strict=True):
+        whole = sum(each.step_ms for each in its)
+        if whole <= 0:
+            continue
+        factor = time / whole
+        stretched = [
+            replace(each, step_ms=each.step_ms * factor, device_ms=each.device_ms * factor) for each in its
+        ]
+        entries = _opened((replace(line, inside=tuple(stretched)),), step_ms)
+        made = _entry(kind.name, kind.about, stretched, stretched[0])
+        yield replace(made, entries=entries)
+
+
+def _divided(inside: Iterable[Inside]) -> tuple[list[Inside], list[Inside], list[Inside]]:
+    """The entries in prefill, in decode, and in neither."""
+    first, later, neither = [], [], []
+    for one in inside:
+        first.append(replace(one, step_ms=one.prefill_ms, device_ms=one.prefill_device_ms))
+        later.append(replace(one, step_ms=one.decode_ms, device_ms=one.decode_device_ms))
+        step_ms = max(0.0, one.step_ms - one.prefill_ms - one.decode_ms)
+        device_ms = max(0.0, one.device_ms - one.prefill_device_ms - one.decode_device_ms)
+        neither.append(replace(one, step_ms=step_ms, device_ms=device_ms))
+    spent = [
+        sorted((one for one in each if one.step_ms > 0 or one.device_ms > 0), key=lambda one: -one.step_ms)
+        for each in (first, later, neither)
+    ]
+    return spent[0], spent[1], spent[2]
+
+
+def _opened(costs: Iterable[Line], step_ms: float) -> tuple[Entry, ...]:
     least, library_ms = LEAST_LISTED * step_ms, 0.0
     model, itself = _Module(MODEL), _Module("the line itself")
     others: dict[tuple[str, str], _Module] = {}

@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from warpline.devices import can
 from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
 from warpline.text.lines import lines_of
 from warpline.view import composition, text, units
 from warpline.view import marks as beside
 from warpline.view.inside import Part, largest
+from warpline.view.tokens import Kind, kinds
 
 #: Lines below this share of the step are left out, unless --top asks for more.
 _LEAST_SHARE = 0.005
@@ -31,6 +33,7 @@ class Row:
     cost: Line | None = None
     share: float = 0.0  # of the step, 0..1
     inside: tuple[Part, ...] = ()  # what most of it goes to below the user's files
+    tokens: tuple[Kind, ...] = ()  # of a line that calls ``generate``
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,13 @@ def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "
     step = report.steps.step_ms
     shown = _with_those_between(_chosen(report.lines, step, top), report.lines, step)
     names = text.names(_files(report), cwd)
+    beside_host = can(report.environment.device.kind, "kernels")
     by_function: dict[tuple[str, str], list[Line]] = {}
     for line in shown:
         by_function.setdefault((line.file, line.function), []).append(line)
     functions = [
-        _function(lines, sources.get(file, ""), step, names[file]) for (file, _), lines in by_function.items()
+        _function(lines, sources.get(file, ""), step, names[file], beside_host)
+        for (file, _), lines in by_function.items()
     ]
     functions.sort(key=lambda function: -function.step_ms)
     seen = {id(line) for line in shown}
@@ -110,7 +115,12 @@ def _chosen(lines: Sequence[Line], step_ms: float, top: int | None) -> list[Line
     ordered = sorted(lines, key=lambda line: (-line.step_ms, -line.device_ms, line.file, line.line))
     if top is not None:
         return ordered[:top]
-    return [line for line in ordered[:_MOST_LINES] if line.step_ms >= _LEAST_SHARE * step_ms]
+    # A line that generates with a model of the user's own takes little itself.
+    return [
+        line
+        for line in ordered[:_MOST_LINES]
+        if line.step_ms >= _LEAST_SHARE * step_ms or line.tokens is not None
+    ]
 
 
 def _with_those_between(shown: list[Line], lines: Sequence[Line], step_ms: float) -> list[Line]:
@@ -137,7 +147,7 @@ def _typed(*words: str) -> str:
     )
 
 
-def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Function:
+def _function(lines: list[Line], source: str, step_ms: float, called: str, beside_host: bool) -> Function:
     """One function with its lines, also those between two that cost something."""
     costs = {line.line: line for line in lines}
     written = lines_of(source)
@@ -147,7 +157,8 @@ def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Fu
         cost = costs.get(number)
         share = cost.step_ms / step_ms if cost and step_ms else 0.0
         inside = largest((cost,), step_ms) if cost else ()
-        return Row(number, text.printable(words), cost, share, inside)
+        tokens = kinds((cost,), beside_host) if cost else ()
+        return Row(number, text.printable(words), cost, share, inside, tokens)
 
     rows: list[Row] = []
     last = 0

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from warpline.devices import can
 from warpline.lsp import convert
 from warpline.lsp.server import Server
 from warpline.lsp.state.cells import notebook_of
@@ -72,6 +73,7 @@ def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
     for cost in results.report.lines:
         costly.setdefault((cost.file, cost.line), []).append(cost)
     ranked = sorted(costly.items(), key=lambda item: -sum(cost.step_ms for cost in item[1]))
+    beside = can(results.report.environment.device.kind, "kernels")
     found = []
     for (file, run_line), costs in ranked:
         anchor = session.anchor(file)
@@ -90,7 +92,7 @@ def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
                 "stepMs": stands.step_ms,
                 "label": _label(stands.step_ms, results),
                 "stale": stands.stale,
-                "inside": [_inside(session, entry) for entry in opened(costs, results.step_ms)],
+                "inside": [_inside(session, entry) for entry in opened(costs, results.step_ms, beside)],
             }
         )
         if len(found) == _TOP:
