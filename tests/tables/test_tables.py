@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 import warpline
 from tests.conftest import ExampleRun
+from warpline.model.profile import LineCost, Profile
+from warpline.model.report import Passes, Tokens
 from warpline.tables import BESIDE, TABLES, Tables, of_run
 
 
@@ -63,3 +67,17 @@ def test_a_table_without_rows_can_be_sorted_by_its_numbers() -> None:
     assert (
         of_run.frame([(1.0, None)], ("step_ms", "measured_speedup")).nlargest(1, "measured_speedup").size == 2
     )
+
+
+def test_passes_of_generate_have_a_row_each() -> None:
+    prefill, decode = Passes(1.0, 2.0, 2.0, 1.5, 0.5, 2.0), Passes(7.0, 3.5, 0.5, None, None, 0.4)
+    lines = tuple(
+        LineCost("a.py", at, "f", tokens=tokens)
+        for at, tokens in ((4, None), (5, Tokens(prefill, decode, 1.0, 0.0)))
+    )
+    rows = list(of_run.pass_rows(cast(Profile, SimpleNamespace(lines=lines))))
+    assert [(row[1], *row[3:7]) for row in rows] == [
+        (5, "prefill", 1.0, 2.0, 2.0),
+        (5, "decode", 7.0, 3.5, 0.5),
+    ]
+    assert of_run.frame(rows, of_run.PASS_COLUMNS)["pass_device_ms"].isna().tolist() == [False, True]

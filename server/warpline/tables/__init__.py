@@ -128,6 +128,18 @@ class Tables:
     - ``sync_ms``: in which the host waited for the device
     - ``calls``: executions per step
     - ``text``: what the library's line says
+    - ``prefill_ms``, ``decode_ms``: parts of step_ms in forward passes of ``generate``
+
+    ``passes``: one row for each kind of forward pass, of each line that calls transformers' ``generate``.
+
+    - ``file``, ``line``, ``function``: the user's line
+    - ``kind``: "prefill" (a call's first, and an encoder's before it) or "decode"
+    - ``count``: passes per step
+    - ``step_ms``: what they add to the step
+    - ``pass_ms``: of that, one of them
+    - ``pass_device_ms``: device time of one, NaN where none was recorded
+    - ``pass_idle_ms``: time in which the device was idle in one
+    - ``pass_host_ms``: how long the host was in one, without the profiler
 
     ``ranks``: one row a rank whose steps were captured on this machine.
 
@@ -174,6 +186,7 @@ class Tables:
     windows: pd.DataFrame
     window_lines: pd.DataFrame
     modules: pd.DataFrame
+    passes: pd.DataFrame
     report: Report
     profile: Profile
     folder: Path
@@ -216,7 +229,7 @@ class Tables:
         )
 
 
-TABLES = ("lines", "kernels", "ops", "findings", "steps", "windows", "window_lines", "modules")
+TABLES = ("lines", "kernels", "ops", "findings", "steps", "windows", "window_lines", "modules", "passes")
 #: Of several runs or ranks; made when they are asked for.
 BESIDE = ("ranks", "runs", "trends")
 
@@ -237,6 +250,7 @@ def load(run: str | os.PathLike[str] | None = None) -> Tables:
         windows=frame(of_run.window_rows(trend), of_run.WINDOW_COLUMNS),
         window_lines=frame(of_run.window_line_rows(trend), of_run.WINDOW_LINE_COLUMNS),
         modules=frame(of_run.module_rows(profile), of_run.MODULE_COLUMNS),
+        passes=frame(of_run.pass_rows(profile), of_run.PASS_COLUMNS),
         report=report,
         profile=profile,
         folder=folder,

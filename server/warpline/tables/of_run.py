@@ -33,9 +33,12 @@ OP_FIELDS = (
 
 MODULE_COLUMNS = (
     "module", "file", "line", "function", "library_file", "library_line", "library_function", "step_ms",
-    "device_ms", "sync_ms", "calls", "text",
+    "device_ms", "sync_ms", "calls", "text", "prefill_ms", "decode_ms",
 )  # fmt: skip
-
+PASS_COLUMNS = (
+    "file", "line", "function", "kind", "count", "step_ms", "pass_ms", "pass_device_ms", "pass_idle_ms",
+    "pass_host_ms",
+)  # fmt: skip
 
 LINE_COLUMNS = (*LINE_FIELDS, "flops", "percent_of_peak", "bound", "text")
 FINDING_COLUMNS = (
@@ -116,8 +119,20 @@ def module_rows(profile: Profile) -> Iterable[tuple[Any, ...]]:
         for part in cost.inside:
             yield (
                 part.module, cost.file, cost.line, cost.function, part.file, part.line, part.function,
-                part.step_ms, part.device_ms, part.sync_ms, part.calls, part.text,
+                part.step_ms, part.device_ms, part.sync_ms, part.calls, part.text, part.prefill_ms,
+                part.decode_ms,
             )  # fmt: skip
+
+
+def pass_rows(profile: Profile) -> Iterable[tuple[Any, ...]]:
+    """A row for each kind of pass of each line that calls ``generate``."""
+    for cost in profile.lines:
+        if cost.tokens is not None:
+            for kind, its in (("prefill", cost.tokens.prefill), ("decode", cost.tokens.decode)):
+                yield (
+                    cost.file, cost.line, cost.function, kind, its.count, its.step_ms, its.pass_ms,
+                    its.pass_device_ms, its.pass_idle_ms, its.pass_host_ms,
+                )  # fmt: skip
 
 
 def window_line_rows(trend: Trend | None) -> Iterable[tuple[Any, ...]]:

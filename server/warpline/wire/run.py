@@ -200,8 +200,7 @@ class Facts:
     small_op_ns: float | None = None  # without a device: an operator on a few numbers, not recorded
     host_step_ns: float | None = None  # of a step begun with the device idle: until the host was done with it
     host_forward_ns: float | None = None  # until it called backward
-    generate_ns: tuple[int, ...] = ()  # when transformers' ``generate`` was called, from the timing window on
-    generations: tuple[Generation, ...] = ()  # the same by line, with its forward passes
+    generations: tuple[Generation, ...] = ()  # calls of transformers' ``generate``, with their forward passes
     prefill_steps: tuple[int, ...] = ()  # of the timed steps those that began with a call's first forward
     prefill_ns: int | None = None  # one of them, where none was timed
     prefill_device_ns: int | None = None  # the device's work in one, recorded after the capture

@@ -292,7 +292,6 @@ class Observers:
         return {
             **self.facts,
             "gc_full": self.garbage.full,
-            "generate_ns": self.frameworks.generated_ns,
             "generations": self.frameworks.generating.found(stamps),
             "sites": sites,
             "flags": flags,
