@@ -145,3 +145,17 @@ def test_lines_that_say_something_else_by_now_show_nothing(
     at = client.open(library)
     hints = client.until(lambda: client.hints(at))
     assert [hint["position"]["line"] for hint in hints] == [7]
+
+
+def test_an_editor_may_follow_the_links_that_lead_to_a_library(
+    tmp_path: Path, library: Path, connect: Callable[..., Client]
+) -> None:
+    link = tmp_path / "linked"
+    link.symlink_to(tmp_path / "venv")
+    script = profiled(tmp_path / "project", link / library.relative_to(tmp_path / "venv"))
+    client = connect(script.parent)
+    client.open(script)
+    client.until(lambda: client.hints(uri(script)))
+    at = client.open(library)
+    assert [hint["position"]["line"] for hint in client.until(lambda: client.hints(at))] == [3, 7]
+    assert "| 30.0 ms | `net.*` | train.py:3 |" in words(client, at, 3)

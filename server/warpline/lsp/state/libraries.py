@@ -7,6 +7,7 @@ by now the line is left out.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -27,11 +28,12 @@ class Libraries:
         self._lines = lines
         self._sources = sources
         self._parts: dict[str, dict[int, list[Part]]] | None = None
+        self._others: dict[str, str] = {}  # a file's path without links -> the path that the run has
         self._read: dict[str, tuple[str, Costs]] = {}
 
     def has(self, path: str) -> bool:
         """Whether the file is a library's in which the run spent time."""
-        return path in self._found() and bool(self.costs(path))
+        return bool(self.costs(path))
 
     def text(self, path: str) -> str:
         """The file as it was when it was first asked for."""
@@ -43,7 +45,7 @@ class Libraries:
 
     def callers(self, path: str, line: int) -> tuple[Caller, ...]:
         """The lines of the user's that a line's time is part of, longest first. ``line``: 1-based."""
-        parts = self._found().get(path, {}).get(line, [])
+        parts = self._found().get(self._in_run(path), {}).get(line, [])
         found = [Caller(part_name(entry), user.file, user.line, entry.step_ms) for user, entry in parts]
         return tuple(sorted(found, key=lambda each: -each.step_ms))
 
@@ -57,7 +59,18 @@ class Libraries:
                         lines.setdefault(entry.line, []).append((user, entry))
         return self._parts
 
+    def _in_run(self, path: str) -> str:
+        """The path by which the run knows a file: an environment is often a link, or behind one, which some
+        editors follow."""
+        found = self._found()
+        if path in found:
+            return path
+        if not self._others:
+            self._others = {os.path.realpath(file): file for file in found}
+        return self._others.get(os.path.realpath(path), path)
+
     def _file(self, path: str) -> tuple[str, Costs]:
+        path = self._in_run(path)
         if path not in self._found():
             return "", {}
         if path not in self._read:
