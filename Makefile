@@ -102,7 +102,7 @@ readme: $(VENV)/.ready-examples
 	$(bin)/python docs/print_reports.py
 
 # All pictures in README.md and docs: sessions in VS Code, and one with the page of runs recorded on a GPU.
-# About five minutes; needs `make editors` once. They replace those in docs/images when all of them are made, and not
+# About six minutes; needs `make editors frameworks` once. They replace those in docs/images when all of them are made, and not
 # before. On a busy machine it takes longer, and the pictures show its times. Look at them before you commit them.
 pictures: $(VENV)/.ready-dev node_modules/.package-lock.json
 	tests/editors/install.sh --check
@@ -110,6 +110,7 @@ pictures: $(VENV)/.ready-dev node_modules/.package-lock.json
 	WARPLINE_PICTURES=1 WARPLINE_LIMIT_S=360 $(bin)/python -m pytest -m editor --reruns 1 tests/html/test_browser.py \
 		"tests/editors/test_vscode.py::test_a_session[vscode-new]" tests/editors/test_vscode.py::test_a_newcomer \
 		tests/editors/test_vscode.py::test_beside_the_code tests/editors/test_vscode.py::test_a_notebook \
+		"tests/editors/test_vscode.py::test_a_library[transformers]" \
 		|| { echo "make: docs/images is as it was, because a session failed (above)" >&2; exit 1; }
 	@for picture in docs/images/*.png; do \
 		test -s .cache/pictures/$${picture##*/} || { echo "make: no session made $$picture" >&2; exit 1; }; done

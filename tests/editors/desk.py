@@ -5,11 +5,28 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+#: A script with most of its step in a library that is no part of torch.
+CALLS_LIBRARY = """import torch
+import yaml
+
+TEXT = "\\n".join(f"key{n}: [1, 2, {{a: {n}}}]" for n in range(60))
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(200):
+    settings = yaml.safe_load(TEXT)  # here
+    loss = model(torch.randn(64, 64)).sum() * len(settings)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -56,6 +73,20 @@ class Desk:
     def hold(self) -> Path:
         """While this file exists the script waits before its first step."""
         return self.workspace / "downloading"
+
+    def profile(self, script: str) -> None:
+        """Make a run of a script of the workspace in a terminal."""
+        command = ["warpline", "profile", "--python", sys.executable, script]
+        made = subprocess.run(
+            command, cwd=self.workspace, env=self.environment, capture_output=True, text=True
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
+
+    def in_library(self) -> tuple[Path, int]:
+        """The costliest line of libraries below the costliest line of the newest run: file and number."""
+        line = json.loads((self.runs()[-1] / "report.json").read_text())["lines"][0]
+        entry = next(each for each in line["inside"] if each["file"] != line["file"])
+        return Path(entry["file"]), entry["line"]
 
     def runs(self) -> list[Path]:
         """The runs that are finished and read, oldest first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.editors.desk import Desk, until
+from tests.editors.desk import CALLS_LIBRARY, Desk, until
 from tests.editors.emacs.session import Emacs
 
 
@@ -56,3 +56,16 @@ def test_a_session(editors: Path, desk: Desk) -> None:
 
     with Emacs(desk, editors / "emacs", desk.script) as again:
         until("in a new session the hints are back", lambda: again.hints().get(moved) == label)
+
+
+def test_a_library_s_file(editors: Path, desk: Desk) -> None:
+    desk.script.write_text(CALLS_LIBRARY)
+    desk.profile(desk.script.name)
+    library, line = desk.in_library()
+    with Emacs(desk, editors / "emacs", desk.script) as emacs:
+        until("the script has hints", emacs.hints)
+        # It asks for hints of what is on screen.
+        emacs.ask(f'(progn (find-file "{library}") (t-goto {line} 0))')
+        until("the library's line has its hint", lambda: line in emacs.hints())
+        until("the hover names the script's line", lambda: "train.py:8" in emacs.ask(f"(t-hover {line} 8)"))
+        assert emacs.ask("(t-diagnostics)") == []

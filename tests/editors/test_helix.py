@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.editors.desk import Desk, snippet, until
+from tests.editors.desk import CALLS_LIBRARY, Desk, snippet, until
 from tests.editors.terminal import Terminal
 
 
@@ -23,13 +23,32 @@ class Helix(Terminal):
         self.type(f":{line}")
         self.keys("Enter")
 
+    def hint(self, code: str) -> str | None:
+        """The hint behind a line with this text. Helix asks for hints when the text has changed, and takes no
+        refresh: an edit and its undo."""
+        self.press("i", "INS")
+        self.type(" ")
+        self.press("Escape", "NOR")
+        self.keys("u")
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            behind = [row.partition(code)[2].strip() for row in self.screen().splitlines() if code in row]
+            if behind and "ms" in behind[0]:
+                return behind[0]
+            time.sleep(0.1)
+        return None
 
-def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
+
+def configure(desk: Desk) -> None:
     languages, config = snippet("helix.md", "toml").split("[editor.lsp]", 1)
     settings = desk.out / "home" / "config" / "helix"
     settings.mkdir(parents=True)
     (settings / "languages.toml").write_text(languages)
     (settings / "config.toml").write_text("[editor.lsp]" + config)
+
+
+def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
+    configure(desk)
     # What the page's key runs, before Helix asks for hints the first time.
     made = subprocess.run(
         ["warpline", "profile", desk.script.name],
@@ -45,23 +64,7 @@ def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
     with Helix(desk, [str(editors / "helix" / "hx"), desk.script.name]) as helix:
         until("the file is open", lambda: "class Block" in helix.screen())
 
-        def hinted() -> str | None:
-            # It asks for hints when the text has changed, and takes no refresh: an edit and its undo.
-            helix.press("i", "INS")
-            helix.type(" ")
-            helix.press("Escape", "NOR")
-            helix.keys("u")
-            end = time.monotonic() + 5
-            while time.monotonic() < end:
-                behind = [
-                    row.partition(code)[2].strip() for row in helix.screen().splitlines() if code in row
-                ]
-                if behind and "ms" in behind[0]:
-                    return behind[0]
-                time.sleep(0.1)
-            return None
-
-        hint = until("a hint stands behind the costliest line", hinted)
+        hint = until("a hint stands behind the costliest line", lambda: helix.hint(code))
 
         helix.goto(hottest)
         helix.keys("Space", "k")
@@ -86,3 +89,21 @@ def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
             "the report is open beside the file",
             lambda: "measured without the profiler" in helix.screen() and "class Block" in helix.screen(),
         )
+
+
+def test_a_library_s_file(editors: Path, desk: Desk) -> None:
+    configure(desk)
+    desk.script.write_text(CALLS_LIBRARY)
+    desk.profile(desk.script.name)
+    library, line = desk.in_library()
+    code = library.read_text().splitlines()[line - 1].strip()
+    with Helix(desk, [str(editors / "helix" / "hx"), desk.script.name]) as helix:
+        until("the file is open", lambda: "import yaml" in helix.screen())
+        until("the script has hints", lambda: helix.hint("# here"))
+        helix.type(f":open {library}:{line}")
+        helix.keys("Enter")
+        hint = until("the library's line has its hint", lambda: helix.hint(code))
+        helix.goto(line)
+        helix.keys("Space", "k")
+        ms, percent = hint.split(" · ")
+        until("the hover speaks of the line", lambda: f"{percent} of the step · {ms}" in helix.screen())

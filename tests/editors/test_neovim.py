@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.editors.desk import Desk, until
+from tests.editors.desk import CALLS_LIBRARY, Desk, until
 from tests.editors.nvim.neovim import Neovim
 
 
@@ -68,3 +68,16 @@ def test_a_session(editors: Path, desk: Desk) -> None:
 
     with Neovim(desk, program, desk.script) as again:
         until("in a new session the hints are back", lambda: again.hints().get(moved) == label)
+
+
+def test_a_library_s_file(editors: Path, desk: Desk) -> None:
+    desk.script.write_text(CALLS_LIBRARY)
+    desk.profile(desk.script.name)
+    library, line = desk.in_library()
+    with Neovim(desk, editors / "nvim" / "nvim", desk.script) as nvim:
+        until("the script has hints", nvim.hints)
+        nvim.ask("command", f"edit {library}")
+        until("the library's line has its hint", lambda: line in nvim.hints())
+        nvim.ask("hover", line, 8)
+        until("the hover names the script's line", lambda: "train.py:8" in nvim.ask("float"))
+        assert nvim.ask("diagnostics") == []

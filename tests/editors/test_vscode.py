@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.editors.desk import HERE, PICTURES, ROOT, Desk
+from tests.editors.desk import CALLS_LIBRARY, HERE, PICTURES, ROOT, Desk
+from tests.frameworks.installed import missing
 
 CELLS = (
     "%matplotlib inline\nimport time\nimport torch",
@@ -56,20 +57,23 @@ if __name__ == "__main__":
     main()
 """
 
-#: Most of a step is in a library that is no part of torch.
-SETTINGS = """import torch
-import yaml
+#: A model and a Trainer of transformers: modules in modules, and accelerate around them.
+TRAINER = """import torch
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
-TEXT = "\\n".join(f"key{n}: [1, 2, {{a: {n}}}]" for n in range(60))
-model = torch.nn.Linear(64, 64)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(200):
-    settings = yaml.safe_load(TEXT)
-    loss = model(torch.randn(64, 64)).sum() * len(settings)
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
+small = BertConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
+rows = [
+    {"input_ids": torch.randint(0, 30000, (64,)), "attention_mask": torch.ones(64, dtype=int), "labels": 1}
+    for _ in range(2000)
+]
+made = TrainingArguments("out", max_steps=400, report_to=[], save_strategy="no")
+Trainer(model=BertForSequenceClassification(small), args=made, train_dataset=rows).train()  # here
 """
+
+#: A script for each library, and what its session is told. The frameworks are only run where they are.
+LIBRARIES: dict[str, tuple[str, dict[str, str]]] = {"yaml": (CALLS_LIBRARY, {})}
+if not {"transformers", "accelerate"} & set(missing(sys.executable)):
+    LIBRARIES["transformers"] = (TRAINER, {"part": "self", "picture": "vscode-library"})
 
 
 @pytest.mark.parametrize("version", ["vscode-new", "vscode-old"])
@@ -95,15 +99,22 @@ def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
 
 
 def test_beside_the_code(editors: Path, vsix: Path, desk: Desk) -> None:
-    """The page of a run that was made in a terminal, beside its script; a library's parts and its file."""
-    (desk.workspace / "settings.py").write_text(SETTINGS)
-    for script in ("settings.py", "train.py"):
-        command = ["warpline", "profile", "--python", sys.executable, script]
-        made = subprocess.run(
-            command, cwd=desk.workspace, env=desk.environment, capture_output=True, text=True
-        )
-        assert made.returncode == 0, made.stdout + made.stderr
+    """The page of a run that was made in a terminal, beside its script."""
+    desk.profile("train.py")
     drive("beside.mjs", trusted(editors, vsix, desk), desk)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library(library: str, editors: Path, vsix: Path, desk: Desk) -> None:
+    """A line that calls a library, opened in the tree down to the library's file; another run is newer."""
+    text, options = LIBRARIES[library]
+    (desk.workspace / "script.py").write_text(text)
+    for script in ("script.py", "train.py"):
+        desk.profile(script)
+    calls = next(number for number, line in enumerate(text.splitlines(), 1) if line.endswith("# here"))
+    drive(
+        "library.mjs", {**trusted(editors, vsix, desk), "script": "script.py", "line": calls, **options}, desk
+    )
 
 
 def test_the_best_set(editors: Path, vsix: Path, desk: Desk) -> None:

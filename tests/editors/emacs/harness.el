@@ -8,8 +8,8 @@
 (require 'json)
 (require 'project)
 
-;; The folder of the file is the project.
-(add-hook 'project-find-functions (lambda (folder) (cons 'transient folder)))
+;; The folder of the file is the project, where the page's snippet does not say another.
+(add-hook 'project-find-functions (lambda (folder) (cons 'transient folder)) t)
 
 ;; A profile asked for while the one before is still ending is asked about by the server.
 (defvar t-wanted "Wait for it" "What to choose in a menu.")

@@ -38,35 +38,6 @@ try {
   await window.command("Preferences: Toggle between Light/Dark Themes");
   await window.until("the page has the editor's theme", async () => bright(await background()) !== first);
   await window.look("report-other-theme");
-
-  // Another script of the project keeps its results; its costly line opens to what takes the time in the library.
-  await window.openFile("settings.py");
-  await page.locator(".part.activitybar a[aria-label^='Warpline']").first().click();
-  const costly = page.locator(".pane-body .monaco-list-row", { hasText: /settings\.py:8/ }).first();
-  await costly.locator(".monaco-tl-twistie").click();
-  const part = page.locator(".pane-body .monaco-list-row[aria-level='3']", { hasText: /\.py:\d+/, hasNotText: /settings\.py/ }).first();
-  await window.until("below the line are the library's parts", async () => /[\d.]+ % +[\d.]+ m?s/.test(await part.innerText().catch(() => "")));
-  window.log("tree", JSON.stringify(await page.locator(".pane-body .monaco-list-row").allInnerTexts()));
-  await window.look("library");
-  const label = (await part.innerText()).replace(/\s+/g, " ");
-  window.log("part", label);
-  await part.click();
-  const tabs = () => page.locator(".tab.active").evaluateAll((all) => all.map((tab) => tab.dataset.resourceName ?? ""));
-  await window.until("a click opens the library's file", async () =>
-    (await tabs()).some((name) => name.endsWith(".py") && name !== "settings.py" && label.includes(`${name}:`)));
-  await page.waitForTimeout(1_500); // the view is asked for anew when another file is shown
-  window.expect("the view still has the run that the line is of", await costly.isVisible() && await part.isVisible());
-  const line = Number(label.match(/\.py:(\d+)/)[1]);
-  const shown = async () => (await window.lines()).find(({ number }) => number === line);
-  await window.until("the library's line has its hint", async () => / ms · .*%/.test((await shown())?.text ?? ""));
-  await window.until("and its bar", async () => {
-    const [at, marks] = [await shown(), await window.marks()];
-    return marks.some((mark) => Math.abs(mark.top - at.top) < at.height / 2);
-  });
-  const card = await window.hover(line);
-  window.log("library hover", card);
-  window.expect("the hover names the script's line that the time belongs to", card.includes("settings.py:8"));
-  await window.look("library-file");
   await window.close();
 } catch (error) {
   await window.close(error);
