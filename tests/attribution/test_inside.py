@@ -217,6 +217,6 @@ def test_a_note_says_that_lines_of_libraries_were_left_out(tmp_path: Path, defin
     assert said((), ()) == []
     (note,) = said((0,) if defined else (), () if defined else (0,))
     assert ("0.50 ms a step (50 %) is shown at the `def` of such functions" in note) == defined
-    assert ("the time of one of them at the lines that call it" in note) != defined
-    assert note.endswith("; --include FOLDER records all lines of a package, like your own")
+    assert ("the time of one function is at the lines that call it" in note) != defined
+    assert note.endswith("; --include FOLDER records all lines of the files below it, like your own")
     assert said((1,), ()) == []  # no time there

@@ -122,14 +122,16 @@ def _library_lines(scene: Scene, accounted: Account) -> list[str]:
     if ms >= SHORTENED * accounted.step_ms:
         share = units.percent(ms / accounted.step_ms)
         said.append(f"{units.ms(ms)} a step ({share}) is shown at the `def` of such functions")
-    if table.left_out:
-        count = "one of them" if len(table.left_out) == 1 else f"{len(table.left_out)} of them"
-        said.append(f"the time of {count} at the lines that call it")
+    if count := len(table.left_out):
+        which = "one function is at the lines that call it"
+        said.append(
+            f"the time of {which if count == 1 else f'{count} functions is at the lines that call them'}"
+        )
     if not said:
         return []
     return [
         "some functions of libraries run too many lines to record them all: "
-        f"{' and '.join(said)}; --include FOLDER records all lines of a package, like your own"
+        f"{', and '.join(said)}; --include FOLDER records all lines of the files below it, like your own"
     ]
 
 
