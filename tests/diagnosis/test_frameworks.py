@@ -988,3 +988,54 @@ for x, y in loader:
     rules = [one.rule for one in diagnose(example.profile, texts(example)).findings]
     assert "framework-wait" not in rules
     assert ("sync-in-step" in rules) == (device == "")  # no setting of timm's makes it wait
+
+
+LATER = trainer(values="{'bf16': True, 'fp16': False}").replace(
+    "bf16': True, 'fp16': False}\"", "bf16': True, 'fp16': False}\" \"changed={'bf16': False}\""
+)
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("args.bf16 = False", "args.bf16 = True"),
+        ("args.bf16 = False\nother.bf16 = False", ""),
+        ("args = args.set_training(bf16=False)", ""),
+    ],
+)
+def test_a_setting_that_is_set_as_an_attribute_is_changed_there(setting: str, expected: str) -> None:
+    """What the call passes has no effect then."""
+    finding, text = found(LATER.replace("Trainer(model", f"{setting}\nTrainer(model"))
+    after = [apply(text, fix.edits) for fix in finding.fixes]
+    assert not any('"out", bf16' in each for each in after)
+    assert [each for each in after if "bf16 = True" in each] == ([after[0]] if expected else [])
+    if expected:
+        assert expected in after[0]
+        assert text.splitlines()[finding.line - 1] == setting
+
+
+@pytest.mark.parametrize("made", ['partial(TrainingArguments, "out")', "TrainingArguments"])
+def test_a_call_by_another_name(made: str) -> None:
+    code = trainer("make(seed=1)").replace("\nargs", f"\nfrom functools import partial\nmake = {made}\nargs")
+    finding, text = found(code)
+    assert "args = make(seed=1, bf16=True)" in apply(text, finding.fixes[0].edits)
+    assert text.splitlines()[finding.line - 1] == "args = make(seed=1)"
+    assert found(code.replace(f"make = {made}", "make = other"))[0].line != finding.line
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ('["--bf16", "False", "--output_dir", "out"]', '["--bf16", "True", "--output_dir", "out"]'),
+        ('["--bf16=False"]', '["--bf16=True"]'),
+        ('["--output_dir", "out"]', "parser.set_defaults(bf16=True)\n"),
+        ('["--no_bf16"]', ""),
+        ("WORDS + sys.argv[1:]", ""),
+        ('["--output_dir", folder, *more]', ""),
+    ],
+)
+def test_options_that_the_script_gives_the_parser_are_changed_there(words: str, expected: str) -> None:
+    finding, text = found(parsed().replace("into_dataclasses()", f"into_dataclasses({words})"))
+    made = [fix for fix in finding.fixes if fix.title == "Train in bfloat16"]
+    assert bool(made) == bool(expected)
+    assert not made or expected in apply(text, made[0].edits)

@@ -14,7 +14,7 @@ from warpline.model.report import Edit, Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
-from warpline.rulekit.frameworks import construction_call, made_by
+from warpline.rulekit.frameworks import construction_call, made_by, values_of
 from warpline.rulekit.holders import argument, display_of
 from warpline.rulekit.literals import written_for
 from warpline.rulekit.options import of_field, options_passed
@@ -38,7 +38,7 @@ def setting_fix(
     context: Context, site: Site, one: Construction, setting: Setting, workers: int | None = None
 ) -> Fix:
     """Make the setting at ``site``, where ``one`` was constructed. Raises Refused."""
-    values = facts_of(Framework, site).values or {}
+    values = values_of(site)
     _fits_device(context, setting.needs)
     for name in setting.unless:
         if values.get(name) not in (None, False, "no"):
@@ -68,7 +68,7 @@ def edited_at(context: Context, site: Site, one: Construction, fix: Fix | str | 
     source, call = found
     first, last = source.span(call)[0][0], source.span(call)[1][0]
     # A statement of its own, above or below, or an argument; not letters that are put into a value.
-    beside = edit is not None and edit.start == edit.end and not _in_value(source, call, edit)
+    beside = edit is not None and edit.start == edit.end and not _in_value(context.source(edit.file), edit)
     if edit is None or (beside and edit.file == site.file and first - 1 <= edit.start[0] <= last + 1):
         return site.place
     own = own_class(context, facts_of(Framework, site).type)
@@ -79,11 +79,10 @@ def edited_at(context: Context, site: Site, one: Construction, fix: Fix | str | 
     return edit.file, edit.start[0]
 
 
-def _in_value(source: Source, call: cst.Call, edit: Edit) -> bool:
-    """Whether ``edit`` begins within a word, number or string that ``call`` is given."""
-    words = (cst.SimpleString, cst.Integer, cst.Float, cst.Name)
-    spans = (source.span(one.value) for one in call.args if isinstance(one.value, words))
-    return edit.file == source.path and any(start < edit.start < end for start, end in spans)
+def _in_value(source: Source, edit: Edit) -> bool:
+    """Whether ``edit`` begins within a word, number or string."""
+    spans = map(source.span, source.at(edit.start[0], cst.SimpleString, cst.Integer, cst.Float, cst.Name))
+    return any(start < edit.start < end for start, end in spans)
 
 
 def _fits_device(context: Context, needs: str) -> None:
@@ -222,7 +221,7 @@ class _Making:
         self.changes = Changes(self.context)
         self.here = partial(self.changes.of, self.source)
         self.made = facts_of(Framework, self.site)
-        self.values = self.made.values or {}
+        self.values = values_of(self.site)
 
     def fix(self, workers: int | None) -> Fix:
         """All of them."""
@@ -274,6 +273,9 @@ class _Making:
         twice = 2 * self.values[name] if type(self.values.get(name)) is int else None
         if "{twice}" in code and twice is None:
             raise Refused(f"the value of `{name}` is unknown")
+        if name in (self.made.changed or {}):
+            self.afterwards(name, _filled(code, workers=workers, twice=twice))
+            return
         if source.is_named(called, *one.parsers):
             self.parsed(name, _filled(code, workers=workers, twice=twice))
             return
@@ -315,6 +317,22 @@ class _Making:
                     raise
                 self.here().set_argument(call, name, wanted, lacks=True)  # the run noted all that it got
 
+    def afterwards(self, name: str, code: str) -> None:
+        """An attribute that is set on the object once it is made: the only place that gives it that value."""
+        found = [
+            (source, node.value)
+            for source in self.context.sources()
+            for node in source.nodes(cst.Assign)
+            if any(
+                isinstance(one.target, cst.Attribute) and one.target.attr.value == name
+                for one in node.targets
+            )
+            and source.literal(node.value) == self.values[name]
+        ]
+        if len(found) != 1:
+            raise Refused(f"`{name}` is set after this call: set it to {code} there")
+        self.changes.of(found[0][0]).replace(found[0][1], code)
+
     def mapped(self, mapping: str, name: str, code: str) -> None:
         """An entry of the dict that the call takes as its argument ``mapping``."""
         _not_passed(self.context, lambda word: word.startswith("--") and word.rpartition(".")[2] == name)
@@ -345,6 +363,8 @@ class _Making:
                 return
         if method not in ("parse_args_into_dataclasses", "parse_args_and_config"):  # the second is trl's
             raise Refused(f"set `{name}` to {code} in what `{method}` reads")
+        if self.listed(name, code):
+            return
         _not_passed(self.context, of_field(name).__contains__)
         own = own_class(self.context, self.made.type)
         if own is not None:
@@ -354,6 +374,32 @@ class _Making:
         if statement is None or not isinstance(parser, cst.Name):
             raise Refused(f"set `{name}` to {code} on the command line")
         self.here().insert_before(statement, f"{parser.value}.set_defaults({name}={code})")
+
+    def listed(self, name: str, code: str) -> bool:
+        """Change the option in the list that the parser is given instead of the command line; False where
+        there is no list, or it has no such option."""
+        given = self.source.argument(self.call, "args", 0)
+        if given is None:
+            return False
+        found = origin(self.context, self.source, given.value, ends=_is_list)
+        if not isinstance(found.node, (cst.List, cst.Tuple)):
+            raise Refused(f"set `{name}` to {code} in what the parser is given")
+        source, words = found.source, [one.value for one in found.node.elements]
+        for at, word in enumerate(words):
+            option, equals, _ = str(source.literal(word)).partition("=")
+            if option not in of_field(name):
+                continue
+            value = code.strip('"')
+            if equals:
+                self.changes.of(source).replace(word, f'"{option}={value}"')
+            elif at + 1 < len(words) and _is_value(source.literal(words[at + 1])):
+                self.changes.of(source).replace(words[at + 1], f'"{value}"')
+            else:
+                raise Refused(f"set `{name}` to {code} in what the parser is given")
+            return True
+        if any(source.literal(word) is NOT_LITERAL for word in words):
+            raise Refused(f"set `{name}` to {code} in what the parser is given")
+        return False
 
     def own_field(self, name: str) -> tuple[Source, cst.ClassDef] | None:
         """The user's dataclass of settings, where it has a default for that one."""
@@ -395,6 +441,15 @@ class _Making:
             if written in source.text:
                 raise Refused("the script already does this")
             edits.insert_after(statement, written)
+
+
+def _is_value(word: object) -> bool:
+    """Whether a word of a command line is an option's value."""
+    return isinstance(word, str) and not word.startswith("-")
+
+
+def _is_list(source: Source, node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.List, cst.Tuple))
 
 
 def _not_passed(context: Context, is_it: Callable[[str], bool]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import prod
+from typing import Any
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
+from warpline.rulekit.origins import origin
 from warpline.syntax.source import Source
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
@@ -26,10 +28,30 @@ def construction_call(context: Context, site: Site, one: Construction) -> tuple[
     the framework makes that object itself, from another one."""
     source = context.source(site.file)
     type_ = facts_of(Framework, site).type
-    names = [*(one.called or (one.name,)), *([type_] if type_ else []), *one.parsers]
-    names += [name for name, _ in one.within]
-    call = source.call(site.line, *names)
+    made = [*(one.called or (one.name,)), *([type_] if type_ else [])]
+    call = source.call(site.line, *made, *one.parsers, *(name for name, _ in one.within))
+    call = call or next(
+        (each for each in source.calls(site.line) if _bound(context, source, each, made)), None
+    )
     return (source, call) if call is not None else None
+
+
+def _bound(context: Context, source: Source, call: cst.Call, names: Sequence[str]) -> bool:
+    """Whether ``call`` calls something else that is one of ``names``, or a ``partial`` of it."""
+
+    def ends(there: Source, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.Call) and there.is_named(node.func, "partial") and node.args:
+            node = node.args[0].value
+        return isinstance(node, (cst.Name, cst.Attribute)) and there.is_named(node, *names)
+
+    found = origin(context, source, call.func, ends=ends)
+    return isinstance(found.node, cst.BaseExpression) and ends(found.source, found.node)
+
+
+def values_of(site: Site) -> dict[str, Any]:
+    """The settings' values at last: those of the call, and what was set as an attribute afterwards."""
+    made = facts_of(Framework, site)
+    return {**(made.values or {}), **(made.changed or {})}
 
 
 def runs_in(context: Context, place: tuple[str, int], one: Construction) -> bool:
@@ -56,7 +78,7 @@ def _of(file: str, packages: tuple[str, ...]) -> bool:
 def applies(context: Context, site: Site, setting: Setting) -> bool:
     """Whether the conditions on values hold, without which the setting is not offered."""
     values = {one.name: one.value for one in site.arguments if one.passed}
-    values.update(facts_of(Framework, site).values or {})
+    values.update(values_of(site))
     if any(values.get(name) not in wanted for name, wanted in setting.only):
         return False
     # The framework has other functions for the same, with arguments of their own.
@@ -87,7 +109,7 @@ def _takes(site: Site, setting: Setting) -> bool:
 
 def is_set(site: Site, setting: Setting) -> bool:
     """Whether the call got all that the setting would pass, whatever its text says."""
-    values = facts_of(Framework, site).values or {}
+    values = values_of(site)
     return bool(setting.arguments) and all(
         _is(values.get(name), code) for name, code in setting.arguments.items()
     )
@@ -125,7 +147,7 @@ def clipped_in_half(context: Context) -> str:
     """Why an optimizer must not be fused: a framework's setting would raise with that. Else ""."""
     for one in constructions():
         for site in made_by(context, one):
-            values = facts_of(Framework, site).values or {}
+            values = values_of(site)
             for setting in one.settings:
                 clips = next((word for word in setting.unfused if values.get(word)), "")
                 if clips and is_set(site, setting):

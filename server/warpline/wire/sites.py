@@ -225,6 +225,7 @@ class Framework:
     construction: str | None = None  # key of a Construction
     parameters: list[str] | None = None  # names that the installed version takes
     values: dict[str, Any] | None = None  # of those that a setting of ours refers to
+    changed: dict[str, Any] | None = None  # of these, what was set as an attribute afterwards
     parts: dict[str, list[str]] | None = None  # modules of what was made, the largest first, and methods
     weights_bytes: int | None = None  # of the modules of the object whose method is called
 

@@ -282,6 +282,7 @@ class Observers:
     def all_facts(self, stamps: Sequence[int]) -> dict[str, Any]:
         """``Facts`` of the run folder, as a dict. ``stamps``: the boundaries of the captured steps, in ns."""
         self.batches.tell(first=not self.workers.early)
+        self.frameworks.look_again()
         sites = self.sites.found()
         if self.survey is not None:
             sites += [*self.survey.found(), *self.triton.found()]

@@ -32,6 +32,7 @@ class Frameworks:
     def __init__(self, sites: Any) -> None:
         self.sites = sites
         self.generated_ns: list[int] = []  # when ``generate`` was called
+        self.settings: list[tuple[Any, dict[str, Any]]] = []  # dataclasses of settings, and their facts
         self.generating = Generating()
 
     def first_forwards(self, stamps: Sequence[int]) -> list[int]:
@@ -65,7 +66,7 @@ class Frameworks:
                 else:
                     made = original(*arguments, **named)
                 if not enough:
-                    self._note(one, found, made, place)
+                    self._note(one, found, made, place, arguments[0] if arguments else None)
                 return made
 
             return constructed
@@ -104,14 +105,22 @@ class Frameworks:
         except Exception:  # never disturb the script for a site: none is noted
             return None
 
+    def look_again(self) -> None:
+        """Note the values that were set as attributes since (``changed``)."""
+        for thing, facts in self.settings:
+            now = {name: describe.plain(getattr(thing, name, None)) for name in facts["values"]}
+            facts["changed"] = {name: now[name] for name in now if now[name] != facts["values"][name]}
+
     def _note(
-        self, one: Construction, found: tuple[dict[str, Any], Birth] | None, made: Any, place: Any
+        self, one: Construction, found: tuple[dict[str, Any], Birth] | None, made: Any, place: Any, thing: Any
     ) -> None:
         try:
             if found is not None:
                 facts, birth = found
                 if any(each.lines for each in one.settings):
                     facts["parts"] = _parts(made, {each.call for each in one.settings if each.call})
+                if one.method == "__post_init__":
+                    self.settings.append((thing, facts))
                 self.sites.add("framework", place, None, facts, birth)
         except Exception:
             return
