@@ -184,3 +184,41 @@ def test_what_the_call_runs_of_the_user_s_is_part_of_it(tmp_path: Path) -> None:
     assert (said.other_ms, said.outside_ms) == (approx(0.2), approx(0.4))
     both = at_line(found, 10).step_ms + at_line(found, 20).step_ms
     assert said.prefill.step_ms + said.other_ms + said.outside_ms == approx(both)
+
+
+def two_lines(folder: Path, timed: Sequence[tuple[int, int]]) -> Profile:
+    """Lines 10 and 11 generate for 0.4 ms each, line 12 takes 0.2 ms. ``timed``: of both the line and ns."""
+    run = KinetoRun(folder, 1000, device=CPU)
+    for at, line in ((0, 10), (400, 11), (800, 12)):
+        run.line(at, line)
+    script = str(run.folder / "train.py")
+    run.facts["generations"] = [
+        asdict(
+            Generation(
+                script, line, "<module>",
+                ((ns(at + 100), ns(at + 300), PREFILL, MAIN), (ns(at), ns(at + 400), CALL, MAIN)),
+                1, 0, ns_ // 2, 0, ns_,
+            )
+        )
+        for at, (line, ns_) in zip((0, 400), timed, strict=True)
+    ]  # fmt: skip
+    return attribute(_timed(run.trace(), [2000]))
+
+
+def test_lines_that_generate_divide_the_step_as_their_timed_calls_do(tmp_path: Path) -> None:
+    """The capture's calls took the same; in the timed step one took three times as long as the other."""
+    found = two_lines(tmp_path, [(10, 1_200_000), (11, 400_000)])
+    assert [at_line(found, line).step_ms for line in (10, 11, 12)] == [approx(1.2), approx(0.4), approx(0.4)]
+    for line in (10, 11):
+        adds_up(at_line(found, line))
+    assert tokens(found).prefill.pass_ms == approx(0.6), "what its call took while steps were timed"
+
+
+def test_a_line_that_does_more_than_generate_keeps_its_time(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.line(800, 12)
+    spans = [(ns(200), ns(300), PREFILL, MAIN), (ns(200), ns(400), CALL, MAIN)]
+    found = profile(run, spans, [1000], prefills=1, prefill_ns=400_000, calls_ns=500_000)
+    assert at_line(found, 10).step_ms == approx(0.8), "a trainer's line, for one"
+    adds_up(at_line(found, 10))

@@ -24,6 +24,7 @@ from warpline.attribution.others import by_others
 from warpline.attribution.overhead import LEAST_SHARE
 from warpline.attribution.sampled import factors
 from warpline.attribution.scene import Scene
+from warpline.attribution.timed_calls import brought_to_calls
 from warpline.attribution.timeline import Pieces, overlay, union, without
 from warpline.attribution.waits import blocking_copies, closing_wait, sync_calls
 from warpline.trace import nest
@@ -127,7 +128,7 @@ def _on_cpu(scene: Scene) -> Account:
     seen = scene.by_line(at, waits) + sum(
         scene.by_line(line, length) for line, length in zip(hosts, spent, strict=True)
     )
-    factor = factors(scene.trace.facts.samples, scene.table, seen)
+    factor = brought_to_calls(scene, factors(scene.trace.facts.samples, scene.table, seen), seen)
     waiting = scene.by_line(idle.line, waits * factor[at])
     spent = [np.asarray(length * factor[line], np.float64) for line, length in zip(hosts, spent, strict=True)]
     own = np.zeros(len(host))
