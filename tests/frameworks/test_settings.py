@@ -142,6 +142,12 @@ def test_generate_with_a_static_cache(bench: Callable[[str], Bench]) -> None:
     assert "use_cache=True)" in at.edited("transformers.GenerationMixin", "generation-without-cache")
 
 
+def test_what_a_dataclass_gives_the_generation_is_changed_there(bench: Callable[[str], Bench]) -> None:
+    """`GenerationConfig` takes everything as `**kwargs`."""
+    text = bench("generating_settings").edited("transformers.GenerationConfig", "generation-without-cache")
+    assert "use_cache: bool = True" in text
+
+
 def test_timm_s_loader_and_optimizer(bench: Callable[[str], Bench]) -> None:
     at = bench("timm_train")
     text = at.edited("timm.create_loader", "loader-without-workers", "pageable-host-copy")

@@ -81,7 +81,10 @@ class Arguments:
             bound = inspect.signature(original).bind(thing, *positional, **named)
             passed = set(list(bound.arguments)[1:])
             bound.apply_defaults()
-            return self._followed(outer, dict(list(bound.arguments.items())[1:]), passed)
+            taken = dict(list(bound.arguments.items())[1:])
+            extra = taken.pop(_extra_name(bound.signature), {})
+            found = self._followed(outer, taken, passed)
+            return found + self._followed(outer, extra, None, in_order=False)
         except Exception:
             return []
         finally:
@@ -148,6 +151,12 @@ class Arguments:
 def _is_of_torch(value: Any) -> bool:
     """Whether ``value`` is a torch dtype or device: these count as plain values."""
     return type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device")
+
+
+def _extra_name(signature: inspect.Signature) -> str:
+    """The parameter that takes ``**named``; "" for none."""
+    extra = (one.name for one in signature.parameters.values() if one.kind is one.VAR_KEYWORD)
+    return next(extra, "")
 
 
 def _arguments_of(frame: FrameType) -> Dict[str, Any]:
