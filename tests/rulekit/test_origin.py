@@ -46,6 +46,11 @@ CASES = {
         {"config.py": "class Config:\n    lr: float = 1.0\n    num_workers: int = 0\n"},
         ("field", "config.py", 3),
     ),
+    "dataclass as a mapping": (
+        "from config import Config\nc = asdict(Config())\nDataLoader(d, num_workers=c.pop('num_workers'))",
+        {"config.py": "class Config:\n    num_workers: int = 0\n"},
+        ("field", "config.py", 2),
+    ),
     "option": (
         "parser.add_argument('--num-workers', type=int, default=0)\nargs = parser.parse_args()\n"
         "DataLoader(d, num_workers=args.num_workers)",

@@ -412,22 +412,6 @@ def test_updates_that_accelerate_counts() -> None:
     assert [cost.line for cost in parts.lines] == [8, 9]  # the optimizer's work is done as often
 
 
-@pytest.mark.parametrize(
-    ("before", "inside", "offered"),
-    [
-        ("optimizer, schedule = accelerator.prepare(optimizer, schedule)", "schedule.step()", True),
-        ("", "schedule.step()", False),  # it counts batches
-        ("", "if i % 20 == 0:\n            accelerator.print(i, total / (i + 1))", True),
-        ("", "if i % 20 == 0:\n            validate(model)", False),
-        ("", "if i % 20 == 0:\n            print(i)\n        else:\n            rest(i)", False),
-    ],
-)
-def test_what_a_loop_of_accelerate_s_does_by_turns(before: str, inside: str, offered: bool) -> None:
-    code = ACCELERATED.replace("for x, y in loader:", f"{before}\nfor i, (x, y) in enumerate(loader):")
-    last = code.rstrip().splitlines()[-1]
-    assert (edited(code.replace(last, f"{last}\n        {inside}"), "") is not None) == offered
-
-
 def test_short_kernels_gain_as_well() -> None:
     busy = TRAIN.replace("idle_ms=20", "idle_ms=0.5").replace("idle_ms=12", "idle_ms=0.5")
     busy = busy.replace("device_ms=4", "device_ms=23").replace("device_ms=2", "device_ms=13")

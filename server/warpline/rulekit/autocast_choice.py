@@ -122,7 +122,7 @@ def _of_call(context: Context, source: Source, call: cst.Call, left: int) -> Aut
     enabled = source.argument(call, "enabled", 0 if source.is_named(call.func, _OLD) else None)
     if enabled is not None and source.literal(enabled.value) is False:
         return None
-    found = _of_type(context, source, given, left - 1) if given is not None else None
+    found = type_choice(context, source, given, left - 1) if given is not None else None
     kind = _kind(context, source, given) if given is not None else "float16"
     if found is not None or enabled is None or not _works(context, kind or ""):
         return found
@@ -223,8 +223,10 @@ def _chosen(context: Context, found: Origin, code: str) -> AutocastChoice | None
     return AutocastChoice(found, code, passed)
 
 
-def _of_type(context: Context, source: Source, node: cst.BaseExpression, left: int) -> AutocastChoice | None:
-    """What has autocast get float32, with which it does nothing."""
+def type_choice(
+    context: Context, source: Source, node: cst.BaseExpression, left: int = _DEPTH
+) -> AutocastChoice | None:
+    """The value for which the type ``node`` is float32: autocast does nothing with that."""
     if not left:
         return None
     if isinstance(node, cst.IfExp):
@@ -236,7 +238,7 @@ def _of_type(context: Context, source: Source, node: cst.BaseExpression, left: i
         full = found.kind != "unknown" and found.source.literal(found.node) == _FULL
         return _chosen(context, found, '"bfloat16"') if full and _works(context, "bfloat16") else None
     given = only_value(context, source, node) if isinstance(node, cst.Name) else None
-    return _of_type(context, *given, left - 1) if given is not None else None
+    return type_choice(context, *given, left - 1) if given is not None else None
 
 
 def _kind(context: Context, source: Source, node: cst.BaseExpression) -> str | None:

@@ -21,6 +21,8 @@ _SCOPES = (cst.FunctionDef, cst.ClassDef)
 #: Whether an expression is the value itself, and not another name of it.
 Ends = Callable[[Source, cst.BaseExpression], bool]
 _DEPTH = 6  # assignments followed before giving up
+#: What makes a mapping of an object's fields.
+_AS_MAPPING = ("asdict", "_asdict", "vars", "model_dump", "to_dict")
 #: Their functions are none of the script's.
 _LIBRARIES = sys.stdlib_module_names | {"torch", "numpy"}
 
@@ -122,6 +124,8 @@ def unpacked_origin(
         return origin(context, source, entry, max(depth - 1, 0), ends)
     if isinstance(value, cst.Subscript) and depth > 0:
         return _only(_dict_values(context, key))
+    if isinstance(value, cst.Call) and source.is_named(value.func, *_AS_MAPPING):
+        return _only(fields(context, key))
     back = source.returned(value) if depth > 0 else None
     return unpacked_origin(context, source, back, key, depth - 1, ends) if back is not None else None
 
@@ -464,11 +468,11 @@ def is_self(node: cst.BaseExpression) -> bool:
 
 
 def entry_read(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-    """The mapping and the key of ``cfg["key"]`` or ``cfg.get("key", …)``."""
+    """The mapping and the key of ``cfg["key"]``, ``cfg.get("key", …)`` or ``cfg.pop("key")``."""
     if isinstance(node, cst.Subscript):
         part = node.slice[0].slice
         return (node.value, part.value) if len(node.slice) == 1 and isinstance(part, cst.Index) else None
-    held = receiver(node) if is_method(node, "get") else None
+    held = receiver(node) if is_method(node, "get", "pop") else None
     return (held, node.args[0].value) if isinstance(node, cst.Call) and held and node.args else None
 
 

@@ -8,7 +8,8 @@ loss under autocast (bfloat16 if the device supports it, else float16 with a `Gr
 Where a function that the step calls has the model's call and returns float32, autocast begins at that call.
 Where the script has an option for autocast that is off (`--amp`), the fix is its default; where a value of
 its own chooses between autocast and `nullcontext()`, gives autocast float32 or switches it off
-(`enabled=cuda and args.precision == "bf16"`), the fix is that value. A
+(`enabled=cuda and args.precision == "bf16"`), the fix is that value. Where nothing is trained and a setting
+gives a library's model the type of its weights (`model.to(getattr(torch, settings.dtype))`), it is that. A
 script that allows TF32 has chosen its precision: what bfloat16 would gain on top is a hint.
 
 ## Why is this slow
@@ -206,7 +207,8 @@ No autocast is offered where the recorded step has something under it that would
 sparse matrix; a factorization, an FFT or complex numbers made of 16 bits; `index_add_` or another operator
 that would get two types; `binary_cross_entropy`; products in an autograd function without `custom_fwd`;
 operators and kernels of the script's own; `.numpy()` of a result. None is offered around products inside of
-an autocast that the run saw switched off, either: there it would do nothing.
+an autocast that the run saw switched off, either: there it would do nothing. Weights in bfloat16 lose their
+last bits for good, and are not offered where the step has an operator on weights and float32 numbers.
 
 ## References
 
@@ -225,8 +227,8 @@ from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
-from warpline.rulekit.autocast_choice import autocast_choice
-from warpline.rulekit.autocasting import Region, lowering, region, under_autocast, with_autocast
+from warpline.rulekit.autocast_choice import AutocastChoice, autocast_choice
+from warpline.rulekit.autocasting import Region, half, lowering, region, under_autocast, with_autocast
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.fused_attention import runs_math
 from warpline.rulekit.inference import steps
@@ -234,6 +236,7 @@ from warpline.rulekit.kernels import MATMULS
 from warpline.rulekit.message import ms
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.settings import Said, said, said_instead, set_in_script
+from warpline.rulekit.weights_choice import weights_choice
 from warpline.wire.precision import Precision
 from warpline.wire.sites import Framework
 
@@ -301,14 +304,19 @@ class Fp32Matmul(Rule):
         off = said(context, _OFF, (_SETTER,)) if tf32 and tuple(capability) >= _TF32 else None
         place = off.place if off is not None else place
         option = switched_off(context, "autocast") if off is None else None
-        own = option or choice if off is None else None  # the script's own, such as --amp
+        # In inference, the type of the weights may be the script's to choose.
+        weights = weights_choice(context) if off is None and not context.autocast else None
+        own = weights or option or choice if off is None else None  # the script's own, such as --amp
         place = own.place if own is not None else place
         between = _between(context, where)
         lower = MatmulRate(precision, spent.places, elementwise=True, between=tuple(between.items()))
         beside = _beside(context, between) if off is None else 0.0
         rounded = MatmulRate("tf32", spent.places)
         autocast = partial(with_autocast, context, step, where)
-        if option is not None:
+        if weights is not None:
+            lower = MatmulRate(precision, spent.places, elementwise=True, weights=True)
+            autocast = partial(weights.fix, f"Keep the weights in {half(context)}")
+        elif option is not None:
             autocast = partial(switch_on, option, _TITLE)
         elif choice is not None:
             autocast = partial(choice.fix, _TITLE)
@@ -322,7 +330,7 @@ class Fp32Matmul(Rule):
             + (", without the tensor cores" if tf32 else ", not in bfloat16")
             + ": {spent} ({share} of the step)."
             + (" What is computed between them, {beside}, would move fewer bytes." if beside else "")
-            + (choice.said if choice is not None and own is choice else ""),
+            + (own.said if isinstance(own, AutocastChoice) else ""),
             {
                 "products": count(f"float32 {what}s", calls, "calls"),
                 **context.spent(f"float32 {what}s", total),
