@@ -421,6 +421,28 @@ def test_a_configuration_that_does_not_ask_for_eager_attention_is_left(given: st
         assert 'attn_implementation="sdpa"' in apply(example.text, fix.edits)
 
 
+READ = """\
+#> flags anomaly_mode=true; steps step_ms=40
+import lightning as L
+
+made = L.Trainer(**read("run.yaml"))
+#^ site framework construction=lightning.Trainer "parameters=['detect_anomaly']"
+made.fit(net)  #> cost step_ms=40 device_ms=20 cpu_ms=36 traceback_ms=20 check_ms=7
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "environment", "command line"])
+def test_a_value_that_no_edit_changes_is_found_where_it_is_written(kind: str) -> None:
+    example = read_example(READ)
+    given = Argument("detect_anomaly", True, holder=Holder(kind, "/project/run.yaml", 16))
+    sites = tuple(replace(site, arguments=(given,)) for site in example.profile.facts.sites)
+    profile = replace(example.profile, facts=replace(example.profile.facts, sites=sites))
+    findings = diagnose(profile, profile.sources.get).findings
+    (one,) = (finding for finding in findings if finding.rule == "anomaly-detection-on")
+    assert one.place == ("/project/run.yaml", 16)
+    assert not one.fixes
+
+
 GELU = """\
 #> steps step_ms=100
 config = {name}(n_layer=2{given})

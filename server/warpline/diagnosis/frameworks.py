@@ -82,7 +82,7 @@ def _moved(
         message += f" No edit is offered: {reasons[0]}."
     elif made and one.method != "generate" and (name := next(iter(settings[0].arguments), "")):
         message += f" The setting is `{name}` of `{facts_of(Framework, site).type or one.name}` here."
-    file, line = edited_at(context, site, one, made[0] if made else None)
+    file, line = edited_at(context, site, one, settings, made[0] if made else None)
     moved = replace(draft, file=file, line=line, message=message, evidence=evidence, fixes=fixes)
     if made and isinstance(draft.change, OverlapCopies) and any(each.instead for each in settings):
         costs = (context.cost(*place) for place in draft.change.places)

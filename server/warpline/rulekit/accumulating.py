@@ -47,7 +47,7 @@ from warpline.rulekit.slicing import cuts_of, taken_sizes
 from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Refused
-from warpline.syntax.source import Source, receiver
+from warpline.syntax.source import Source
 from warpline.wire.frameworks import constructions
 from warpline.wire.sites import Framework, Loader, facts_of
 
@@ -191,10 +191,7 @@ def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Con
     what is done once in each would mean something else."""
     source = step.source
     for call in source.nodes(cst.Call, within=loop.body):
-        scheduler = receiver(call) if source.is_named(call.func, "step") else None
-        if scheduler is not None and "sched" in source.code(scheduler).lower():
-            if _is_prepared(source, scheduler):
-                continue
+        if source.is_named(call.func, "step") and "sched" in source.code(call.func).lower():
             choice = source.enclosing(call, cst.If)
             reads = source.nodes(*READS, within=choice.test) if choice is not None else []
             if not any(one in named for one in reads):
@@ -204,37 +201,14 @@ def _turns_alike(context: Context, step: TrainingStep, loop: cst.For, named: Con
     return alike and _only_counted_off(context, source, loop, named)
 
 
-def _is_prepared(source: Source, thing: cst.BaseExpression) -> bool:
-    """Whether accelerate has wrapped it: such a scheduler steps once an update, whenever it is asked to."""
-    named = source.code(thing)
-    calls = (call for call in source.calls_of("prepare") if isinstance(call.func, cst.Attribute))
-    return any(source.code(arg.value) == named for call in calls for arg in call.args)
-
-
 def _only_counted_off(context: Context, source: Source, loop: cst.For, named: Container[object]) -> bool:
     """Whether the number of a turn only says which part of the update it is."""
     return all(
-        is_told(source, node) or _tells(source, node) or _is_counted_off(source, node, named)
+        is_told(source, node) or _is_counted_off(source, node, named)
         for name in _counters(source, loop, named)
         for node in source.reads(name, source.scope(loop))
         if context.reached.node(source, node) is not False
     )
-
-
-def _tells(source: Source, node: cst.Name) -> bool:
-    """Whether it is part of what is printed, or decides when something is printed, and nothing else."""
-    choice = source.enclosing(node, cst.If)
-    if choice is not None and source.inside(node, choice.test):
-        if choice.orelse is not None or not isinstance(choice.body, cst.IndentedBlock):
-            return False
-        lines = [one for line in choice.body.body for one in getattr(line, "body", [line])]
-        said = [one.value for one in lines if isinstance(one, cst.Expr) and _is_print(source, one.value)]
-        return len(said) == len(lines)
-    return any(_is_print(source, one) for one in source.ancestors(node))
-
-
-def _is_print(source: Source, node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Call) and source.is_named(node.func, *PRINTS)
 
 
 def _is_length(source: Source, call: cst.Call, loop: cst.For) -> bool:

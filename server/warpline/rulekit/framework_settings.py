@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.flags import switch_of, turned
 from warpline.rulekit.frameworks import construction_call, made_by, values_of
-from warpline.rulekit.holders import argument, display_of
+from warpline.rulekit.holders import argument, display_of, holder
 from warpline.rulekit.literals import written_for
 from warpline.rulekit.options import of_field, options_passed
 from warpline.rulekit.origins import field_default, origin, overridden
@@ -59,17 +59,23 @@ def setting_fix(
     return _Making(context, site, one, setting, source, call).fix(workers)
 
 
-def edited_at(context: Context, site: Site, one: Construction, fix: Fix | str | None) -> tuple[str, int]:
-    """Where ``fix`` makes a setting: where the value is written, else the construction."""
+def edited_at(
+    context: Context, site: Site, one: Construction, settings: Sequence[Setting], fix: Fix | str | None
+) -> tuple[str, int]:
+    """Where ``fix`` makes one of ``settings``, or a value is to be changed by hand where there is no edit:
+    where that is written, in a file that the script reads perhaps, else the construction."""
     found = construction_call(context, site, one)
     edit = main_edit(fix) if isinstance(fix, Fix) else None
     if found is None:
         return site.place
+    if edit is None:
+        held = (holder(site, name) for setting in settings for name in setting.arguments)
+        return next((each.place for each in held if each is not None), site.place)
     source, call = found
     first, last = source.span(call)[0][0], source.span(call)[1][0]
     # A statement of its own, above or below, or an argument; not letters that are put into a value.
-    beside = edit is not None and edit.start == edit.end and not _in_value(context.source(edit.file), edit)
-    if edit is None or (beside and edit.file == site.file and first - 1 <= edit.start[0] <= last + 1):
+    beside = edit.start == edit.end and not _in_value(context.source(edit.file), edit)
+    if beside and edit.file == site.file and first - 1 <= edit.start[0] <= last + 1:
         return site.place
     own = own_class(context, facts_of(Framework, site).type)
     if own is not None and edit.file == own[0].path and beside:  # a new field

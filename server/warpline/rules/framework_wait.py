@@ -143,7 +143,7 @@ class FrameworkWait(Rule):
             name = next(iter(setting.arguments), "")
             remedy = f"The setting is `{name}` here." if name else f"`{one.method}` asks for it."
             yield context.draft(
-                edited_at(context, site, one, fix),
+                edited_at(context, site, one, [setting], fix),
                 f"{package} makes the host wait {{wait}} of each step for the device and queue nothing "
                 f"meanwhile. The device is idle for {{idle}} a step in total. {remedy}",
                 {

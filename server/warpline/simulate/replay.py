@@ -72,35 +72,27 @@ def _played(timeline: Timeline, clock: Clock, feed: Feed | None, passes: int) ->
     if not rows:
         return tail * passes, [tail * (at + 1) for at in range(passes)]
     kernel_ns = (timeline.kernel_ns * clock.device).tolist()
-    of_stream = {stream: _Stream() for stream in set(timeline.stream.tolist())}
-    streams = [of_stream[stream] for stream in timeline.stream.tolist()]
-    blocking = timeline.blocking.tolist()
-    keys = (
-        list(zip(timeline.stream.tolist(), timeline.kernel_start.tolist(), strict=True))
-        if timeline.holds
-        else []
-    )
+    streams, blocking = timeline.stream.tolist(), timeline.blocking.tolist()
+    keys = list(zip(streams, timeline.kernel_start.tolist(), strict=True)) if timeline.holds else []
     ended: dict[Kernel, float] = {}
-    latency, gap, syncs = clock.latency_ns, clock.gap_ns, clock.sync_ns * clock.host
     now, marks = 0.0, []
-    busy = 0.0  # when all work that is queued is done
+    free: dict[int, float] = {}
+    queued: dict[int, deque[float]] = {}
     ready = 0.0
     recorded = 0.0  # when the work before the last recorded event is done
     ahead = max(1, feed.ahead) if feed is not None else 1
     taken = deque([0.0] * ahead, maxlen=ahead)
     for _ in range(passes):
-        # Half of the time of a diagnosis is spent here: comparisons are quicker than calls of ``max``.
         for work, kind, first, last, begin, records, awaits in rows:
             now += work
             if kind == LAUNCH:
                 for at in range(first, last):
                     stream = streams[at]
-                    behind, queue = stream.free, stream.queued
-                    if len(queue) == QUEUE_DEPTH and queue[0] > now:
-                        now = queue[0]
-                    begun = now + latency
-                    if behind + gap > begun:  # noqa: PLR1730
-                        begun = behind + gap
+                    behind = free.get(stream, -1e18)
+                    queue = queued.setdefault(stream, deque(maxlen=QUEUE_DEPTH))
+                    if len(queue) == QUEUE_DEPTH:
+                        now = max(now, queue[0])
+                    begun = max(now + clock.latency_ns, behind + clock.gap_ns)
                     if keys:
                         hold = timeline.holds.get(keys[at])
                         if hold is not None:
@@ -108,33 +100,22 @@ def _played(timeline: Timeline, clock: Clock, feed: Feed | None, passes: int) ->
                             begun = max(begun, other + hold.delay_ns)
                         ended[keys[at]] = begun + kernel_ns[at]
                     queue.append(begun)
-                    stream.free = done = begun + kernel_ns[at]
-                    if done > busy:  # noqa: PLR1730
-                        busy = done
-                    if blocking[at] and done > now:
-                        now = done
+                    free[stream] = begun + kernel_ns[at]
+                    if blocking[at]:
+                        now = max(now, free[stream])
             elif kind == SYNC:
                 # The trace does not say which event: at most the last one that was recorded.
-                now = max(now + syncs, recorded if awaits else busy)
+                done = recorded if awaits else max(free.values(), default=0.0)
+                now = max(now + clock.sync_ns * clock.host, done)
             elif begin and feed is not None:
                 ready = max(ready + feed.period_ns, taken[0])
                 now = max(now, ready) + feed.take_ns
                 taken.append(now)
             if records:
-                recorded = busy
+                recorded = max(free.values(), default=0.0)
         now += tail
-        marks.append(max(now, busy))
+        marks.append(max(now, max(free.values(), default=0.0)))
     return now, marks
-
-
-class _Stream:
-    """``free``: when what is queued on a stream is done; ``queued``: when its last kernels began."""
-
-    __slots__ = ("free", "queued")
-
-    def __init__(self) -> None:
-        self.free = -1e18
-        self.queued: deque[float] = deque(maxlen=QUEUE_DEPTH)
 
 
 def _rows(timeline: Timeline, host: Floats, feed: Feed | None) -> tuple[list[_Row], float]:
