@@ -18,7 +18,7 @@ from warpline.devices import can
 from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
-from warpline.probing.parts import base_of, called_at, part_of, read, shape_of
+from warpline.probing.parts import base_of, called_at, part_of, shape_of
 from warpline.wire.dataflow import CONVOLUTIONS, TENSOR, Dataflow, value_of
 from warpline.wire.probing import SEARCHED, Answer, Part, Question, Tensor
 
@@ -58,13 +58,12 @@ def questions_for(
     backward = inputs.differentiated(costs)
     spent = _times(profile)
     found: dict[Question, list[float]] = {}  # its time, each time that it runs
-    reads = [read(flow, row) for row in range(len(flow.name))]
     rows = called_at(flow, set(change.places))
     pieces = list(_pieces(flow, rows))
     if pieces and _is_tried_whole(profile, rows, costs):
         pieces = [[row for row in rows if flow.outputs[row]]]
     for some in pieces:
-        part, values = part_of(flow, some, reads)
+        part, values = part_of(flow, some)
         made = _usual(part)
         given = tuple(Tensor(shape_of(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
         text = json.dumps(asdict(_renumbered(made)))

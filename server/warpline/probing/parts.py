@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from warpline.wire.dataflow import OPTIMIZER, Dataflow, values_in
 from warpline.wire.probing import Part
 
 #: Operators that read only the shape of a tensor.
 _SHAPE_ONLY = ("empty_", "new_", "ones_", "zeros_", "full_", "rand_", "randn_", "randint_")
+#: What each operator of the last step that was asked about computes with: every question needs all of it.
+_reads: list[tuple[Dataflow, list[list[int]]]] = []
 
 
 def called_at(flow: Dataflow, places: Collection[tuple[str, int]]) -> list[int]:
     """The rows of the operators that compute something at ``places``."""
     found, inside = list[int](), set[int]()
-    for row, site in enumerate(flow.site):
-        given, made = read(flow, row), flow.outputs[row]
+    for row, given in enumerate(reads(flow)):
+        site, made = flow.site[row], flow.outputs[row]
         if not given:
             continue
         where = flow.sites[site] if site >= 0 else None
@@ -29,15 +31,11 @@ def called_at(flow: Dataflow, places: Collection[tuple[str, int]]) -> list[int]:
     return found
 
 
-def part_of(
-    flow: Dataflow, rows: list[int], reads: Sequence[list[int]] | None = None
-) -> tuple[Part, list[int]]:
-    """The operators as a graph, and the values that it is given. ``reads``: ``read`` of each row, where many
-    parts of one step are made."""
+def part_of(flow: Dataflow, rows: list[int]) -> tuple[Part, list[int]]:
+    """The operators as a graph, and the values that it is given."""
     mine, made, given = set(rows), set[int](), dict[int, None]()
     later, used, grown = set[int](), set[int](), {*flow.parameters, *flow.leaves}
-    for row in range(len(flow.name)):
-        values = read(flow, row) if reads is None else reads[row]
+    for row, values in enumerate(reads(flow)):
         if grown.intersection(values):
             grown.update(flow.outputs[row])
         if row not in mine:
@@ -53,9 +51,23 @@ def part_of(
     return Part(operators, tuple(given), tuple(asks), tuple(results)), list(given)
 
 
+def reads(flow: Dataflow) -> list[list[int]]:
+    """``read`` of each row. The lists are kept: do not change them."""
+    for known, found in _reads:
+        if known is flow:
+            return found
+    found = [_read(flow, row) for row in range(len(flow.name))]
+    _reads[:] = [(flow, found)]
+    return found
+
+
 def read(flow: Dataflow, row: int) -> list[int]:
     """The tensors that an operator computes with. None of a view of everything: autograd makes one of each
     result that it saves."""
+    return reads(flow)[row]
+
+
+def _read(flow: Dataflow, row: int) -> list[int]:
     values, made = list(values_in(flow.arguments[row])), flow.outputs[row]
     nothing = base_of(flow, row).startswith(_SHAPE_ONLY) or (made and set(made) <= set(values))
     return [] if nothing else values

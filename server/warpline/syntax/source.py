@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import gc
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -21,6 +22,7 @@ from warpline.text.lines import lines_of
 
 Position = tuple[int, int]
 Span = tuple[Position, Position]
+_Types = tuple[type[cst.CSTNode], ...]
 Node = TypeVar("Node", bound=cst.CSTNode)
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _COMPOUND = (
@@ -217,7 +219,10 @@ class Source:
         self._spans: Mapping[cst.CSTNode, Any] = PositionProvider()._gen(wrapper)
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self._nodes: list[cst.CSTNode] = []
-        self._by_types: dict[tuple[type[cst.CSTNode], ...], list[cst.CSTNode]] = {}
+        #: The nodes of some types, and beside them ``_order`` of each
+        self._by_types: dict[
+            tuple[type[cst.CSTNode], ...], tuple[list[cst.CSTNode], list[tuple[int, ...]]]
+        ] = {}
         self._by_called: dict[str, list[cst.Call]] | None = None  # by the last part of the function's name
         self._index(self.module)
 
@@ -232,7 +237,7 @@ class Source:
                 waiting.append(child)
         self._nodes.sort(key=self._order)
 
-    def _order(self, node: cst.CSTNode) -> tuple[int, int, int, int]:
+    def _order(self, node: cst.CSTNode) -> tuple[int, ...]:
         found = self._spans.get(node)
         if found is None:
             return 0, 0, 0, 0
@@ -313,9 +318,20 @@ class Source:
     def nodes(self, *types: type[Node], within: cst.CSTNode | None = None) -> list[Node]:
         """All nodes of ``types`` in the order of the text, in the whole file or ``within`` a node."""
         if types not in self._by_types:
-            self._by_types[types] = [node for node in self._nodes if is_kind(type(node), types)]
-        found: list[Node] = list(self._by_types[types])  # type: ignore[arg-type]  # kept by these very types
-        return found if within is None else [node for node in found if self.inside(node, within)]
+            of_types = [node for node in self._nodes if is_kind(type(node), types)]
+            self._by_types[types] = of_types, list(map(self._order, of_types))
+        found: list[Node] = self._by_types[types][0]  # type: ignore[assignment]  # kept by these very types
+        if within is None or within not in self._spans:
+            return list(found) if within is None else [node for node in found if self.inside(node, within)]
+        # Its decorators and parentheses are children of a node and lie outside of its span.
+        spans = [self._spans[node] for node in (within, *children(within)) if node in self._spans]
+        first = min((span.start.line, span.start.column) for span in spans)
+        last = max((span.end.line, span.end.column) for span in spans)
+        orders = self._by_types[types][1]
+        nowhere = bisect_left(orders, (1,))  # nodes without a span come first
+        low, high = bisect_left(orders, first), bisect_left(orders, (last[0], last[1] + 1))
+        near = found[:nowhere] + found[max(low, nowhere) : high]
+        return [node for node in near if self.inside(node, within)]
 
     def at(self, line: int, *types: type[Node]) -> list[Node]:
         """Nodes of ``types`` that cover ``line``; those that begin on it first, then the smallest."""
