@@ -1,10 +1,13 @@
-"""Samples that are got again: which datasets give the same ones, in a child that is forked for it."""
+"""Samples that are got in a child that is forked for it: which datasets give the same ones again, and how
+many cores they keep busy there."""
 
 from __future__ import annotations
 
+import hashlib
 import random
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +21,7 @@ from warpline import pipeline
 from warpline.capture.runner.resident import Resident
 from warpline.capture.runner.session import Session
 from warpline.capture.runner.waits import samples
+from warpline.capture.runner.waits.batches import Spent
 from warpline.capture.runner.waits.samples import try_them
 from warpline.text.edits import apply
 from warpline.wire.run import Request
@@ -44,11 +48,20 @@ class Data:
 
 
 def facts(dataset: Any, before: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
-    """What the trial of a loader that the steps wait for adds to its facts."""
+    """What the trial of a loader that the steps wait for tells of its samples."""
+    found = tried(dataset, before, **given)
+    return {name: found[name] for name in found if name != "worker_cores"}
+
+
+def tried(
+    dataset: Any, before: dict[str, Any] | None = None, beside: float = 0.0, **given: Any
+) -> dict[str, Any]:
+    """What it adds to the facts, where so many other threads worked while the main process loaded."""
     loader = DataLoader(dataset, **{"batch_size": 10, "shuffle": True, **given})
     known = {} if isinstance(dataset, IterableDataset) else {"dataset_length": len(dataset)}
     told: dict[str, Any] = {"wait_ms": 3.0, **known, **(before or {})}
-    spent: Any = SimpleNamespace(entry=("loader", None, lambda: loader, told, set(), None))
+    spent = Spent(("loader", None, lambda: loader, told, set(), None), SimpleNamespace())  # type: ignore[arg-type]
+    spent.asked(1000, True, 1000, int(1000 * (1 + beside)))
     state = torch.get_rng_state()
     try_them(torch, [spent])
     assert torch.equal(state, torch.get_rng_state())  # the child's draws are its own
@@ -164,6 +177,45 @@ class Stream(IterableDataset):  # type: ignore[type-arg]
 )
 def test_loaders_that_are_not_tried(dataset: Any, given: dict[str, Any]) -> None:
     assert facts(dataset, **given) == {}
+
+
+def hashed(row: int) -> torch.Tensor:
+    """Another thread works, which does not hold Python's lock."""
+    worker = threading.Thread(target=hashlib.pbkdf2_hmac, args=("sha256", b"", b"", 20_000))
+    worker.start()
+    end = time.thread_time() + 0.002
+    while time.thread_time() < end:
+        pass
+    worker.join()
+    return torch.rand(1)
+
+
+def of_torch(row: int) -> torch.Tensor:
+    return torch.rand(1 << 18).sin()
+
+
+def test_cores_that_samples_keep_busy_in_a_worker() -> None:
+    assert tried(Data(hashed), beside=3.0, collate_fn=list)["worker_cores"] > 1.5
+    assert (
+        tried(Data(of_torch), beside=3.0, collate_fn=list)["worker_cores"] < 1.2
+    )  # torch has one thread there
+    assert (
+        tried(Data(float), beside=3.0, collate_fn=lambda _: [hashed(0) for _ in range(9)])["worker_cores"]
+        > 1.5
+    )
+
+
+def test_cores_are_not_asked_for_without_need() -> None:
+    assert tried(Data(of_torch), beside=0.1, collate_fn=list) == {}
+    assert tried(Data(of_torch), beside=3.0, collate_fn=list, num_workers=1) == {}
+    assert tried(Stream(), beside=3.0, shuffle=False) == {}
+
+
+def test_cores_are_told_where_samples_differ_or_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(tried(Data(flipped), beside=3.0)) == {"worker_cores"}
+    monkeypatch.setattr(samples, "_kept", lambda *_: time.sleep(60))
+    monkeypatch.setattr(samples, "LIMIT_S", 1.0)
+    assert set(tried(Data(image))) == {"worker_cores"}
 
 
 def test_samples_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,12 +139,17 @@ THREADED = """\
 #> flags cpu_count={cpus} threads={threads}; steps step_ms=100; device kind={device}
 from torch.utils.data import DataLoader
 loader = DataLoader(spectra, batch_size=32)
-#^ site loader num_workers=0 batches_per_epoch=500 in_main_ms=40 in_main_busy={busy} in_main_beside={beside}
+#^ site loader num_workers=0 batches_per_epoch=500 in_main_ms=40 in_main_beside={beside}
+#^ also in_main_busy={busy}{tried}
 for batch in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader{operators}
     train(batch)  #> cost device_ms=60 cpu_ms=60 step_ms=60
 """
 #: Torch makes half of the batch, and its operators share their work out among threads.
 STACKED = "; op aten::stack cpu_ms=20 count=1"
+#: Torch makes each sample quickly, and its threads loop for more for a while.
+SCALED = "; op aten::div cpu_ms=1 count=32 shapes=[[3,224,224],[]]"
+SMALL = "; op aten::div cpu_ms=1 count=32 shapes=[[3,22,22],[]]"
+ON_GPU = {"cpus": 16, "device": "cuda", "threads": 16}
 
 
 @pytest.mark.parametrize(
@@ -157,16 +162,22 @@ STACKED = "; op aten::stack cpu_ms=20 count=1"
         ({"beside": 0.95, "busy": 0.4}, 2, 0),  # it shares the cores with other processes
         ({"beside": 1.02, "cpus": 8, "threads": 4}, 1, 2),
         ({"beside": 4.1, "cpus": 8, "threads": 4}, 2, 2),
-        ({"beside": 3.1, "cpus": 16, "device": "cuda", "threads": 16}, 4, 2),
-        ({"beside": 15.0, "cpus": 16, "device": "cuda", "threads": 16}, 16, 1),
-        ({"beside": 7.0, "cpus": 16, "device": "cuda", "threads": 16, "operators": STACKED}, 1, 2),
+        ({"beside": 3.1, **ON_GPU}, 4, 2),
+        ({"beside": 15.0, **ON_GPU}, 16, 0),  # two workers would have to take turns
+        ({"beside": 7.0, **ON_GPU, "operators": STACKED}, 1, 2),
+        ({"beside": 14.0, **ON_GPU, "operators": SCALED}, 1, 2),
+        ({"beside": 14.0, **ON_GPU, "operators": SMALL}, 15, 0),
+        ({"beside": 14.0, **ON_GPU, "tried": 1.01}, 1, 2),
+        ({"beside": 14.0, **ON_GPU, "operators": SCALED, "tried": 3.8}, 4, 2),
+        ({"beside": 0.95, "busy": 0.4, "tried": 1.0}, 0.4, 2),
     ],
 )
 def test_libraries_that_loading_calls_have_threads_of_their_own(
     facts: dict[str, object], cores: float, workers: int
 ) -> None:
     known: dict[str, object] = {"cpus": 2, "threads": 1, "busy": 1.0, "device": "cpu", "operators": ""}
-    example = read_example(THREADED.format(**known | facts))
+    tried = f" worker_cores={facts['tried']}" if "tried" in facts else ""
+    example = read_example(THREADED.format(**known | facts | {"tried": tried}))
     (draft,) = LoaderWithoutWorkers().find(Context(example.profile, texts(example)))
     assert isinstance(draft.change, LoaderWorkers)
     assert draft.change.cores == pytest.approx(cores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import libcst as cst
@@ -27,6 +28,9 @@ POSITIONS = {
 BUSY = bound("loader-busy")
 _MOST_SUBSETS = 4  # of subsets, that are followed
 LEAST_BUSY = 1 / 64  # of a core, which a worker needs at least: chosen, as no loader gets more than 64
+#: Elements from which on torch divides an operator among threads (``at::internal::GRAIN_SIZE``), and how long
+#: these loop afterwards: 3 to 5 ms on a Xeon (libgomp), about 6 beside an H200.
+GRAIN, LOOPS_MS = 32768, 4.0
 #: Percent of the step from which on a wait in spite of workers is reported (as in the TensorBoard plugin).
 WAITS_PERCENT = 100 * bound("loader-waits")
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
@@ -40,22 +44,33 @@ def spare_cores(context: Context) -> int | None:
 
 
 def cores_of_loading(context: Context, site: Site, lines: Iterable[LineCost]) -> int:
-    """Cores that loading a batch in the main process keeps busy: its own, and those of threads of libraries,
-    as NumPy's for products, which wait for more work in a loop. Workers have such threads too.
+    """Cores that a worker of ``site`` keeps busy: its own, and those of threads of libraries, as NumPy's for
+    products, which wait for more work in a loop. A trial tells; without one, what the main process kept busy.
 
     ``lines``: where batches are loaded. Torch's operators have one thread in a worker, so their threads do
-    not count; on a CPU those also loop for a while after the step's.
+    not count, also while they loop for more after one of loading, and on a CPU after the step's.
     """
-    beside, flags = facts_of(Loader, site).in_main_beside, context.profile.facts.flags
+    loader, flags = facts_of(Loader, site), context.profile.facts.flags
+    most = int(flags.cpu_count or 1)
+    if loader.worker_cores is not None:
+        return max(1, min(round(loader.worker_cores), most))
+    beside = loader.in_main_beside
     if beside is None or flags.threads is None:
         return 1
-    share, costs = 1.0, list(lines)
-    if context.on_gpu:
-        loading = sum(cost.loader_ms for cost in costs)
-        operators = sum(op.cpu_ms for cost in costs for op in cost.ops if op.outer)
-        share = min(1.0, operators / loading) if loading > 0 else 1.0
+    share = _threaded_share(lines) if context.on_gpu else 1.0
     others = round(max(0.0, beside - share * (flags.threads - 1)))
-    return max(1, min(1 + others, int(flags.cpu_count or 1)))
+    return max(1, min(1 + others, most))
+
+
+def _threaded_share(lines: Iterable[LineCost]) -> float:
+    """The part of loading at ``lines`` in which threads of torch's operators work or loop."""
+    loading = threaded = 0.0
+    for cost in lines:
+        loading += cost.loader_ms
+        threaded += sum(op.cpu_ms for op in cost.ops if op.outer)
+        large = (op.count for op in cost.ops if any(math.prod(one) > GRAIN for one in op.shapes))
+        threaded += LOOPS_MS * max(large, default=0.0)
+    return min(1.0, threaded / loading) if loading > 0 else 1.0
 
 
 def exposed_ms(context: Context, cost: LineCost) -> float:

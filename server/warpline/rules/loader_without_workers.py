@@ -380,7 +380,8 @@ class LoaderWithoutWorkers(Rule):
             waiting = busy < BUSY
             cores = max(busy, LEAST_BUSY) if waiting else cores_of_loading(context, site, lines)
             spare = None if waiting else spare_cores(context)
-            room = None if spare is None else int(spare / cores)
+            room = _room(context, spare, cores)
+            loading = room == 0 and spare != 0  # not the step takes the cores
             stalled = 0.0 if waiting else _stalled(context, lines, wait)
             rest = context.step_ms - wait
             workers = _sensible(context, site, batch - stalled, rest, room, cores)
@@ -396,7 +397,7 @@ class LoaderWithoutWorkers(Rule):
                 "waits {spent} for it ({share} of the step). Worker processes would prefetch batches "
                 "during the step; num_workers={workers} is enough here."
                 + whence(context, site, "num_workers")
-                + (_TAKEN_BY_LOADING if room == 0 and spare else _TAKEN if room == 0 else "")
+                + (_TAKEN_BY_LOADING if loading else _TAKEN if room == 0 else "")
                 + (_CROWDED if stalled else ""),
                 {
                     "present": count("num_workers", 0, "workers"),
@@ -419,16 +420,23 @@ class LoaderWithoutWorkers(Rule):
                     stalled_ms=stalled,
                     cores=cores,
                 ),
-                fixes=[_LIMIT if room == 0 and spare else partial(_fix, context, site, workers)],
+                fixes=[_LIMIT if loading else partial(_fix, context, site, workers)],
                 unseen=room == 0,
             )
 
 
 def _busy(loader: Loader) -> float:
-    """Cores that the process's threads keep busy while it loads a batch; few where it mostly waits, as for a
-    disk."""
-    busy, beside = loader.in_main_busy, loader.in_main_beside or 0.0
-    return 1.0 if busy is None else busy * (1 + beside)
+    """Cores that a worker keeps busy while it loads a batch; few where it mostly waits, as for a disk."""
+    busy, cores = loader.in_main_busy, loader.worker_cores or 1 + (loader.in_main_beside or 0.0)
+    return 1.0 if busy is None else busy * cores
+
+
+def _room(context: Context, spare: int | None, cores: float) -> int | None:
+    """Workers that have room on ``spare`` cores, where each keeps ``cores`` busy. None where there are
+    enough: the device computes the step, and two workers need not take turns."""
+    if spare is not None:
+        return int(spare / cores)
+    return 0 if cores > 1 and 2 * cores > (context.profile.facts.flags.cpu_count or math.inf) else None
 
 
 def _stalled(context: Context, lines: list[LineCost], wait: float) -> float:

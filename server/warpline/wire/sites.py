@@ -47,6 +47,8 @@ class Loader:
     in_main_ms: float | None = None  # that the main process spends in each ``next``, in the median
     in_main_busy: float | None = None  # share of that in which its thread had a processor
     in_main_beside: float | None = None  # processor time of other threads of the process, by that thread's
+    #: Processor time of all threads of a child that got samples as a worker does, by that of its main one.
+    worker_cores: float | None = None
     wait_ms: float | None = None  # in ``next`` and ``iter``, per step of the timing window
     starts_timed: int | None = None  # epochs that began in that window
     #: The median epoch's ``iter``, the ``next`` of its first batch, and the one that found no more.

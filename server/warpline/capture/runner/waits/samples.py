@@ -1,4 +1,5 @@
-"""Tries whether a loader's dataset gives the same samples again in each epoch, so that they could be kept.
+"""Tries what samples of a loader would be in a worker: how many cores making them keeps busy, and whether
+they are the same again in each epoch, so that they could be kept.
 
 Once the steps are measured, a forked child gets some samples several times, as a loader's worker would. What
 that does to counters and random numbers stays in the child. It happens only where the script is ended next:
@@ -17,7 +18,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from statistics import median
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, process_time_ns, thread_time_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,9 @@ LIMIT_S = 5.0
 #: Samples that take less than this part of the first time when they are got again were kept by the dataset;
 #: not those that take less than ``QUICK_S`` anyway, as of a list.
 KEPT, QUICK_S = 0.5, 1e-5
+#: From this part of a core on that other threads keep busy while a batch is loaded, the child tells whether
+#: they would in a worker: torch's have nothing to do there, those of other libraries go on. Chosen.
+BESIDE = 0.25
 #: The part of the free memory that all samples may take. While they are made they take it twice.
 MEMORY_SHARE = 0.1
 #: Batches of rows that are timed, from a table of at most so many bytes.
@@ -52,8 +56,11 @@ def try_them(torch: ModuleType, loaders: Iterable[Spent]) -> None:
         with suppress(Exception):
             loader = spent.entry[2]()
             length = spent.entry[3].get("dataset_length")  # as the loader was made
-            if loader is not None and length == len(loader.dataset) and _can_be_kept(torch, loader):
-                spent.entry[3].update(_answer(torch, loader))
+            if loader is None or length != len(loader.dataset):
+                continue
+            keep = _can_be_kept(torch, loader)
+            if keep or _is_crowded(torch, loader, spent):
+                spent.entry[3].update(_answer(torch, loader, keep))
 
 
 def _can_be_kept(torch: ModuleType, loader: Any) -> bool:
@@ -69,6 +76,12 @@ def _can_be_kept(torch: ModuleType, loader: Any) -> bool:
         and type(loader.dataset) is not range
         and not any(_is_more(torch, dataset) for dataset in _within(torch, loader.dataset))
     )
+
+
+def _is_crowded(torch: ModuleType, loader: Any, spent: Spent) -> bool:
+    """Whether other threads work while the main process loads samples, which a worker could get by row."""
+    by_row = not isinstance(loader.dataset, torch.utils.data.IterableDataset)
+    return by_row and not loader.num_workers and bool(spent.batches) and spent.threads_beside() > BESIDE
 
 
 def _within(torch: ModuleType, dataset: Any) -> Iterator[Any]:
@@ -91,15 +104,16 @@ def _is_more(torch: ModuleType, dataset: Any) -> bool:
     return any(weight.requires_grad for one in networks for weight in one.parameters())
 
 
-def _answer(torch: ModuleType, loader: Any) -> dict[str, Any]:
-    """What the child says; {} where it says nothing in time."""
+def _answer(torch: ModuleType, loader: Any, keep: bool) -> dict[str, Any]:
+    """What the child says in time."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python warns of forks beside threads, which workers are as well
         child = os.fork()
     if child == 0:
         try:
-            os.write(writing, json.dumps(_tried(torch, loader)).encode())
+            for facts in _tried(torch, loader, keep):
+                os.write(writing, json.dumps(facts).encode() + b"\n")
         finally:
             os._exit(0)
     os.close(writing)
@@ -116,17 +130,16 @@ def _answer(torch: ModuleType, loader: Any) -> dict[str, Any]:
             os.kill(child, signal.SIGKILL)
         with suppress(OSError):
             os.waitpid(child, 0)
-    found: dict[str, Any] = json.loads(told or b"{}")
-    return found and {**found, "dataset_names": _names(torch, loader.dataset)}
+    return {name: value for line in told.split(b"\n")[:-1] for name, value in json.loads(line).items()}
 
 
 def _names(torch: ModuleType, dataset: Any) -> list[str]:
     return list(dict.fromkeys(name for one in _within(torch, dataset) for name in _state(one)))
 
 
-def _tried(torch: ModuleType, loader: Any) -> dict[str, Any]:
-    """Return ``sample_form`` and the facts beside it; {} where samples differ or do not fit. Runs in the
-    child."""
+def _tried(torch: ModuleType, loader: Any, keep: bool) -> Iterator[dict[str, Any]]:
+    """Yield ``worker_cores``; with ``keep`` also ``sample_form`` and the facts beside it, unless samples
+    differ or do not fit. Runs in the child."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nothing, stream)
@@ -134,7 +147,19 @@ def _tried(torch: ModuleType, loader: Any) -> dict[str, Any]:
     dataset = loader.dataset
     last = len(dataset) - 1
     rows = sorted({round(at * last / (SAMPLES - 1)) for at in range(SAMPLES)})
-    _got(dataset, [(row + 1) % (last + 1) for row in rows])  # the first touch of the parent's pages is slow
+    whole, own = process_time_ns(), thread_time_ns()
+    samples, _ = _got(dataset, [(row + 1) % (last + 1) for row in rows])  # the first touch of pages is slow
+    with suppress(Exception):  # it may need as many samples as a batch has
+        loader.collate_fn(samples)
+    whole, own = process_time_ns() - whole, thread_time_ns() - own
+    yield {"worker_cores": whole / max(1, own)}
+    if keep:
+        yield _kept(torch, loader, rows)
+
+
+def _kept(torch: ModuleType, loader: Any, rows: list[int]) -> dict[str, Any]:
+    """``sample_form`` and the facts beside it; {} where samples of ``rows`` differ or do not fit."""
+    dataset = loader.dataset
     first, took, form = None, [], ""
     for turn in range(ROUNDS):
         seeds.plant(torch, turn)
@@ -159,6 +184,7 @@ def _tried(torch: ModuleType, loader: Any) -> dict[str, Any]:
         "sample_bytes": size,
         "sample_ms": 1e3 * median(took),
         "rows_ms": 1e3 * _indexed_s(torch, loader, parts, size),
+        "dataset_names": _names(torch, dataset),
     }
 
 
