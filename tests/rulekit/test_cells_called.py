@@ -59,12 +59,25 @@ def work():
     return Caption()(torch.randn(3, 9, 4), [torch.randn(3, 6), torch.randn(3, 6)])
 """
 STEP = "states, score = self.one(states, words[:, t])"
+#: The object keeps the state.
+INSIDE = (
+    "score = self.one(self.states if t else states, words[:, t])[1]",
+    "self.states = states = self.stack(x, states)",
+)
+#: A second loop, as of a target network's values.
+AGAIN = """\
+        for t in range(words.shape[1]):  #> cost calls=10
+            {step}  #> cost calls=9
+            scores.append(score)  #> cost calls=9
+"""
 
 
-def seen(fed: str = "", step: str = STEP) -> Context:
-    example = read_example(CODE.format(fed=fed, step=step))
-    names = {range(9, 15): "Stack.forward", range(22, 26): "Caption.one", range(27, 33): "Caption.forward"}
-    calls = {24: "Stack.forward", 30: "Caption.one"}
+def seen(fed: str = "", step: str = STEP, stack: str = "", again: str = "") -> Context:
+    code = CODE.replace("states = self.stack(x, states)", stack or "states = self.stack(x, states)")
+    end = code.index("        return torch.stack(scores, 1)")
+    example = read_example((code[:end] + again + code[end:]).format(fed=fed, step=step))
+    names = {range(9, 15): "Stack.forward", range(22, 26): "Caption.one", range(27, 36): "Caption.forward"}
+    calls = {24: "Stack.forward", 30: "Caption.one", **({33: "Caption.one"} if again else {})}
     costs = tuple(
         replace(
             cost,
@@ -91,6 +104,25 @@ def test_the_loop_over_the_times_and_what_can_be_outside_it() -> None:
     assert {cost.line for cost in found.free} == {30, 23, 25}
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        INSIDE,
+        ("score, states = self.one(states, words[:, t])[::-1]", ""),
+    ],
+)
+def test_the_record_tells_how_the_state_is_handed_on(step: tuple[str, str]) -> None:
+    (found,) = called_cells(seen("", *step))
+    assert (found.cells.source.line(found.cells.loop), found.cells.count) == (29, TIMES)
+
+
+def test_two_loops_that_call_one_cell_are_one_finding() -> None:
+    (found,) = called_cells(seen(again=AGAIN))
+    assert found.cells.source.line(found.cells.loop) == 29
+    assert (found.cells.count, found.begun) == (2 * TIMES, 2)
+    assert {cost.line for cost in found.free} == {30, 33, 23, 25}
+
+
 def test_the_loop_over_the_layers_is_not_told() -> None:
     (one,) = PythonLoopOverTensor().find(seen())
     assert (one.line, one.cause.line, one.fixes) == (29, 12, ())
@@ -107,6 +139,8 @@ def test_the_loop_over_the_layers_is_not_told() -> None:
         ("", "states, score = self.one(states, words[:, 0] if t < 2 else score[:, :4])"),
         ("", "states, score = self.one([one * 0.5 for one in states], words[:, t])"),
         ("", "_, score = self.one(states, words[:, t])"),
+        ("", "states, score = self.one(states if t % 4 else [one.abs() for one in states], words[:, t])"),
+        ("", "states, score = self.one(states, words[:, 0])"),  # from outside, perhaps after the last score
     ],
 )
 def test_a_cell_that_needs_what_it_gave_or_whose_state_is_changed_has_no_layer(fed: str, step: str) -> None:

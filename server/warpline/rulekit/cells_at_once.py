@@ -249,11 +249,11 @@ def _fed_from_outside(loop: cst.For, statement: cst.SimpleStatementLine) -> bool
     assign = alone(statement)
     if not isinstance(assign, cst.Assign) or not isinstance(assign.value, cst.Call) or not assign.value.args:
         return False
-    made = made_of(loop, assign)
+    made = _made_of(loop, assign)
     return made is not None and not _used(assign.value.args[0].value) & made
 
 
-def made_of(loop: cst.For, assign: cst.Assign) -> set[str] | None:
+def _made_of(loop: cst.For, assign: cst.Assign) -> set[str] | None:
     """Names that a round gives what ``assign`` assigns, or what it makes of that. None where another
     statement assigns the same names."""
     made = {name for target in assign.targets for name in _used(target.target)}

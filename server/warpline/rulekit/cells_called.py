@@ -9,22 +9,27 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below, callers, function_of
-from warpline.rulekit.cells_at_once import Cells, cell_lines, cells, made_of
+from warpline.rulekit.cells_at_once import Cells, cell_lines, cells
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.graph import MOVED, Graph, Node, whole_graph
+from warpline.rulekit.graph.graph import MOVED, PIECE, PIECES, Graph, Node, whole_graph
 from warpline.rulekit.graph.lowered import PRODUCTS
 from warpline.rulekit.rounds import LEAST_ROUNDS, begun
 from warpline.rulekit.terms import names_in
-from warpline.syntax.source import Source, alone
+from warpline.syntax.source import Source
 
 _DEPTH = 4  # functions between the loop and the cell
 _MATRIX = 2  # dimensions
 
 
+#: A line that calls the cell's function for each time, and the loop around it.
+_Calling = tuple[Source, cst.For, LineCost]
+
+
 @dataclass(frozen=True, slots=True)
 class Called:
-    """``cells``: those of the loop, which begins ``begun`` times a step. ``free``: lines with work of a round
-    that no later round needs: it can be done for all times at once."""
+    """``cells``: those of the loop, the first one where several call the cell. Loops begin ``begun`` times a
+    step. ``free``: lines with work of a round that no later round needs: it can be done for all times at
+    once."""
 
     cells: Cells
     free: list[LineCost]
@@ -37,63 +42,53 @@ def called_cells(context: Context) -> Iterator[Called]:
     graph = whole_graph(context.profile.facts.dataflow)
     direct = {found.cost.place for found in cells(context)}
     for cost, layer, _ in cell_lines(context) if graph is not None else ():
-        found = _over_times(context, cost) if cost.place not in direct else None
-        if graph is None or found is None or not _is_given(graph, cost.place):
+        found = _over_times(context, cost) if cost.place not in direct else []
+        if graph is None or not found or not _is_layer(graph, cost.place):
             continue
-        source, loop, caller = found
         needed = _recurrent(graph, cost.place)
         free = [
             one
-            for one in _of_rounds(context, source, loop, caller)
+            for one in _of_rounds(context, found)
             if (nodes := graph.at(one.place)) and needed.isdisjoint(node.index for node in nodes)
         ]
-        whole = Cells(source, loop, cost, layer, caller.calls)
-        yield Called(whole, free, begun(context, source, loop, caller.calls))
+        whole = Cells(*found[0][:2], cost, layer, sum(caller.calls for _, _, caller in found))
+        times = sum(begun(context, source, loop, caller.calls) for source, loop, caller in found)
+        yield Called(whole, free, times)
 
 
-def _of_rounds(context: Context, source: Source, loop: cst.For, caller: LineCost) -> list[LineCost]:
-    """The lines of a loop's body, and those of functions that ``caller`` calls and nothing else does."""
-    body = context.costs_of(source, loop.body)
-    called = [one for one in below(context, caller) if one not in body]
+def _of_rounds(context: Context, found: Sequence[_Calling]) -> list[LineCost]:
+    """The lines of the loops' bodies, and those of functions that they call there and nothing else does."""
+    body = [cost for source, loop, _ in found for cost in context.costs_of(source, loop.body)]
+    called = [one for *_, caller in found for one in below(context, caller)]
     known = {*body, *called}
-    return [*body, *(one for one in called if known.issuperset(callers(context, function_of(one))))]
+    inside = (one for one in called if known.issuperset(callers(context, function_of(one))))
+    return list(dict.fromkeys([*body, *inside]))
 
 
-def _over_times(context: Context, cost: LineCost) -> tuple[Source, cst.For, LineCost] | None:
-    """The loop that calls the function of a line, or one that calls this, for each time, and its line that
-    does so: it hands over the state that it got and something of this time."""
-    for _ in range(_DEPTH):
-        calling = callers(context, function_of(cost))
-        if len(calling) != 1:
-            return None
-        cost = calling[0]
-        source = context.source(cost.file)
-        loop, statement = next(iter(source.loops_at(cost.line)), None), source.statement_at(cost.line)
-        often = cost.calls / begun(context, source, loop, cost.calls) if loop is not None else 0.0
+def _over_times(context: Context, cost: LineCost, depth: int = _DEPTH) -> list[_Calling]:
+    """What calls the function of a line for each time in a loop, directly or through other functions, and
+    gives it something of this time, as no loop does that waits for what follows from the state (a game).
+    Nothing where something else calls it, too."""
+    found: list[_Calling] = []
+    for caller in callers(context, function_of(cost)) if depth else ():
+        source = context.source(caller.file)
+        loop = next(iter(source.loops_at(caller.line)), None)
+        often = caller.calls / begun(context, source, loop, caller.calls) if loop is not None else 0.0
         if isinstance(loop, cst.For) and often >= LEAST_ROUNDS:
-            return (source, loop, cost) if _hands_state_on(loop, statement) else None
-    return None
+            given = [arg.value for call in source.calls(caller.line) for arg in call.args]
+            if not any(names_in(value) & names_in(loop.target) for value in given):
+                return []
+            found.append((source, loop, caller))
+        elif further := _over_times(context, caller, depth - 1):
+            found += further
+        else:
+            return []
+    return found
 
 
-def _hands_state_on(loop: cst.For, statement: cst.CSTNode | None) -> bool:
-    assign = alone(statement) if isinstance(statement, cst.SimpleStatementLine) else None
-    if not isinstance(assign, cst.Assign) or not isinstance(assign.value, cst.Call):
-        return False
-    made = made_of(loop, assign)
-    if made is None:
-        return False
-    given = [names_in(arg.value) for arg in assign.value.args]
-    states = {name for target in assign.targets for name in names_in(target.target)}
-    fed = [names for names in given if not names & made]
-    kept = [names for names in given if names & made]
-    return bool(kept) and all(names <= states for names in kept) and any(
-        names & names_in(loop.target) for names in fed
-    )  # fmt: skip
-
-
-def _is_given(graph: Graph, place: tuple[str, int]) -> bool:
-    """Whether a cell's input needs nothing that the cell gave before: of its two products, by their weights,
-    one gets the input and one the state."""
+def _is_layer(graph: Graph, place: tuple[str, int]) -> bool:
+    """Whether a layer can do the calls of a cell: of its two products, by their weights, one gets the input,
+    which needs nothing that the cell gave before, and one the state, just as the cell gave it."""
     products: dict[int, list[Node]] = {}
     for node in graph.at(place):
         weights = [one for value in node.inputs if (one := graph.origin(value, MOVED)) in graph.parameters]
@@ -101,7 +96,23 @@ def _is_given(graph: Graph, place: tuple[str, int]) -> bool:
         if node.name in PRODUCTS and matrices:
             products.setdefault(matrices[0], []).append(node)
     given = [nodes for nodes in products.values() if not _needs_itself(graph, nodes)]
-    return bool(given) and 2 * len(given) >= len(products) and min(map(len, given)) >= LEAST_ROUNDS
+    if not len(given) < len(products) <= 2 * len(given) or min(map(len, given)) < LEAST_ROUNDS:
+        return False
+    fed = {node.index for nodes in given for node in nodes}
+    return _keeps_its_state(graph, graph.at(place), fed)
+
+
+def _keeps_its_state(graph: Graph, nodes: Sequence[Node], fed: set[int]) -> bool:
+    """Whether ``nodes``, but those that are ``fed``, by number, read nothing that others make of what they
+    give."""
+    made = {value for node in nodes for value in node.outputs}
+    after = set(made)
+    for node in graph.nodes:
+        if not after.isdisjoint(node.inputs):
+            after.update(node.outputs)
+
+    read = {value for node in nodes if node.index not in fed for value in node.inputs}
+    return (after - made).isdisjoint(graph.origin(value, MOVED, PIECE, PIECES) for value in read)
 
 
 def _needs_itself(graph: Graph, nodes: Sequence[Node]) -> bool:
