@@ -82,6 +82,8 @@ FIRST = (
     ("First contact on GPUs, round 30", "round30", "cuda"),
     ("Framework programs, round 8", "frameworks8", "cuda"),
     ("First contact on CPUs, round 30", "round30cpu", "cpu"),
+    ("First contact on GPUs, round 31", "round31", "cuda"),
+    ("Framework programs, round 9", "frameworks9", "cuda"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}
