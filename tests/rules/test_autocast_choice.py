@@ -216,7 +216,7 @@ def test_a_value_from_the_command_line_is_told_there() -> None:
     script, _ = CASES["an option with a word"]
     text, draft = drafted(script, ("--precision", "fp32"))
     assert '"--precision"' in text.split("\n")[draft.line - 1]
-    assert "The command line passes `--precision`, which chooses no autocast." in draft.message
+    assert "The command line passes `--precision`, which chooses float32." in draft.message
     assert all("autocast" not in fix.title for fix in draft.fixes)
 
 

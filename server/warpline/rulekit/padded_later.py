@@ -7,13 +7,15 @@ from collections.abc import Iterator
 import libcst as cst
 
 from warpline.model.report import Fix
+from warpline.rulekit.choice import Choice
 from warpline.rulekit.context import Context
 from warpline.rulekit.double_settings import given_elsewhere
 from warpline.rulekit.doubles import MAKERS
 from warpline.rulekit.flags import decided, turned
 from warpline.rulekit.graph import Graph
 from warpline.rulekit.origins import Origin, assigned_values, overridden
-from warpline.rulekit.row_lengths import BY_HAND, TITLE, hides_padding, is_counted_on
+from warpline.rulekit.row_lengths import BY_HAND, TITLE, hides_padding, is_compiled, is_counted_on
+from warpline.rulekit.width_choice import either_width
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
 from warpline.wire.dataflow import Padding
@@ -67,6 +69,14 @@ def by_flag(context: Context, graph: Graph, found: Padding, call: cst.Call, flag
     return turned(flag).fix(TITLE, "unsafe")
 
 
+def by_choice(context: Context, graph: Graph, found: Padding, maker: cst.FunctionDef, choice: Choice) -> Fix:
+    """The value with which ``maker`` fills rows up to the longest of a batch: the script knows both ways.
+    Raises Refused where code is compiled, something counts on the length, or the command line chooses."""
+    if is_compiled(context) or is_counted_on(context, graph, maker, found):
+        raise Refused(BY_HAND)
+    return choice.fix(TITLE)
+
+
 def by_no_word(
     context: Context, graph: Graph, found: Padding, source: Source, call: cst.Call, word: cst.BaseExpression
 ) -> Fix:
@@ -83,7 +93,8 @@ def by_no_word(
 
 
 def _check(context: Context, graph: Graph, found: Padding, call: cst.Call) -> None:
-    if not any(_pads(*each) and context.reached.node(*each) is not False for each in context.calls()):
+    pads = (_pads(*each) and context.reached.node(*each) is not False for each in context.calls())
+    if not any(pads) and next(either_width(context, found.columns), None) is None:
         raise Refused(BY_HAND)
     if not hides_padding(context, graph, found) or is_counted_on(context, graph, call, found):
         raise Refused(BY_HAND)

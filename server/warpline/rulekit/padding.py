@@ -280,6 +280,18 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
             yield assigned(source, function, difference.left)
 
 
+def widths(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+    """All that the last sizes of tensors that ``function`` fills, and ``limit`` of ``limit - len(row)``, may
+    be: what each branch gives a name, both sides of ``a if … else b``."""
+    sizes = [own[-1] for call in source.nodes(cst.Call, within=function) if (own := sizes_of(source, call))]
+    differences = source.nodes(cst.BinaryOperation, within=function)
+    sizes += [one.left for one in differences if _is_missing(source, one)]
+    for size in sizes:
+        given = source.assigned(source.code(size), within=function) if isinstance(size, cst.Name) else []
+        for value in given or [size]:
+            yield from (value.body, value.orelse) if isinstance(value, cst.IfExp) else (value,)
+
+
 def _is_missing(source: Source, difference: cst.BinaryOperation) -> bool:
     """Whether it is as ``limit - len(row)``."""
     own = source.code(difference.right)

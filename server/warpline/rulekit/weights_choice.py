@@ -7,7 +7,8 @@ import re
 
 import libcst as cst
 
-from warpline.rulekit.autocast_choice import AutocastChoice, type_choice
+from warpline.rulekit.autocast_choice import type_choice
+from warpline.rulekit.choice import Choice
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.model_lines import constructor
@@ -16,7 +17,7 @@ from warpline.syntax.source import Source, receiver
 from warpline.wire.frameworks import models
 
 
-def weights_choice(context: Context) -> AutocastChoice | None:
+def weights_choice(context: Context) -> Choice | None:
     """The value for which a model is moved to float32 once it is made. None where the steps train, where
     weights of another type would meet numbers in float32, or where it is not known what sets the value."""
     if any(cost.backward_ms for cost in context.profile.lines) or _meets_float32(context):

@@ -227,8 +227,9 @@ from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
-from warpline.rulekit.autocast_choice import AutocastChoice, autocast_choice
+from warpline.rulekit.autocast_choice import autocast_choice
 from warpline.rulekit.autocasting import Region, half, lowering, region, under_autocast, with_autocast
+from warpline.rulekit.choice import Choice
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.fused_attention import runs_math
 from warpline.rulekit.inference import steps
@@ -330,7 +331,7 @@ class Fp32Matmul(Rule):
             + (", without the tensor cores" if tf32 else ", not in bfloat16")
             + ": {spent} ({share} of the step)."
             + (" What is computed between them, {beside}, would move fewer bytes." if beside else "")
-            + (own.said if isinstance(own, AutocastChoice) else ""),
+            + (_passed(own) if isinstance(own, Choice) else ""),
             {
                 "products": count(f"float32 {what}s", calls, "calls"),
                 **context.spent(f"float32 {what}s", total),
@@ -367,6 +368,11 @@ def _beside(context: Context, between: Iterable[tuple[str, int]]) -> float:
         if not _is_convolution(op) and not _is_float32(op.name, op.dtypes) and not op.name.startswith(_APART)
     )
     return found if context.matters(found) else 0.0
+
+
+def _passed(own: Choice) -> str:
+    """For the end of the message: that the command line chooses; "" where it does not."""
+    return f" The command line passes `{own.passed}`, which chooses float32." if own.passed else ""
 
 
 def _switch_on(off: Said) -> Fix:

@@ -127,6 +127,8 @@ sequence's labels have to be padded there as well. On a CPU, a line that takes t
 rows from a table which is padded as a whole leaves out the columns that hold nothing but the padding token.
 What joins several batches later has to do so for rows of different lengths.
 
+Where a collate function has both ways, and a value of the script's chooses one, the edit is that value.
+
 Which rows share a batch is for the program to decide: rows that are sorted by length give other batches, so
 the loss follows another path.
 
@@ -151,7 +153,7 @@ from warpline.rulekit.decoding import looked_up_growing
 from warpline.rulekit.frameworks import grouped_by_length
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.graph.graph import COMPILED_CALL, MOVED
-from warpline.rulekit.padded_later import by_flag, by_no_word, padding_flag
+from warpline.rulekit.padded_later import by_choice, by_flag, by_no_word, padding_flag
 from warpline.rulekit.padding import (
     filled_at,
     filled_before,
@@ -164,6 +166,7 @@ from warpline.rulekit.row_lengths import BY_HAND, COMPARED, by_word, to_longest_
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.used_columns import to_used_columns
 from warpline.rulekit.visiting import visited_at
+from warpline.rulekit.width_choice import width_choice
 from warpline.syntax.edits import Refused
 from warpline.wire.dataflow import Padding
 
@@ -284,6 +287,9 @@ def _fixed(context: Context, graph: Graph, found: Padding) -> tuple[str, int] | 
     flagged = padding_flag(context)
     if flagged is not None:
         return flagged[2].place
+    chosen = width_choice(context, found.columns)
+    if chosen is not None:
+        return chosen[1].place
     asked = next(_asked(context), None)
     if asked is not None:
         return asked[0].place(asked[1])
@@ -317,6 +323,9 @@ def _fix(context: Context, graph: Graph, found: Padding, fixed: tuple[str, int] 
     try:
         if flagged is not None:
             return by_flag(context, graph, found, *flagged[1:])
+        chosen = width_choice(context, found.columns)
+        if chosen is not None:
+            return by_choice(context, graph, found, *chosen)
         if fixed is None:
             return to_used_columns(context, graph, found)
         if len(asked) == 1:
