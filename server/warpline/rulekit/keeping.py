@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import libcst as cst
 
@@ -36,6 +37,8 @@ _COPIES = ("clone", "copy")
 _TIMES = 2
 #: A name, and the code that has it.
 _Bound = tuple[str, "cst.CSTNode | None"]
+#: Whether a line that reads one entry reads only a few of them in each step.
+_Few = Callable[[Source, cst.CSTNode], bool]
 
 
 def endless_caches(context: Context, made: LineCost) -> list[tuple[Source, cst.Decorator]]:
@@ -107,13 +110,21 @@ def kept_for_nothing(context: Context) -> Iterator[tuple[Source, cst.BaseExpress
         inner = value
         while is_method(inner, "detach", "cpu"):  # they share the storage
             inner = receiver(inner) or inner
+        few = partial(_is_few, context, context.cost(source.path, source.line(value)))
         if is_made(context, source, inner, graph=False) and not any(
-            _reads(*use) for use in uses_of(context, keeper)
+            _reads(*use, few) for use in uses_of(context, keeper)
         ):
             yield source, value, keeper
 
 
-def _reads(source: Source, name: cst.Name, seen: frozenset[_Bound] = frozenset()) -> bool:
+def _is_few(context: Context, keeping: LineCost | None, source: Source, node: cst.CSTNode) -> bool:
+    """Whether each step runs ``node`` no more often than ``keeping``, so that what it reads, counted from the
+    end, does not get more as more is kept."""
+    cost = context.cost(source.path, source.line(node))
+    return cost is not None and keeping is not None and EACH_STEP <= cost.calls <= keeping.calls
+
+
+def _reads(source: Source, name: cst.Name, few: _Few, seen: frozenset[_Bound] = frozenset()) -> bool:
     """Whether the use of a name reads more of what it holds than its length and its newest entries. ``seen``:
     names that were followed to it."""
     node = whole_name(source, name)
@@ -124,7 +135,7 @@ def _reads(source: Source, name: cst.Name, seen: frozenset[_Bound] = frozenset()
         return not fresh and not isinstance(value, (cst.List, cst.Dict))  # else another name's as well
     if isinstance(above, cst.Attribute):  # `kept.append`, `kept.values()`
         looped = _bound_by(source, source.parent(above)) if above.attr.value in ("values", "items") else None
-        return above.attr.value not in KEEPS if looped is None else _is_read(source, looped, seen)
+        return above.attr.value not in KEEPS if looped is None else _is_read(source, looped, few, seen)
     if (call := source.taking(node)) is not None:
         return source.name(call.func) != "len"
     if not isinstance(above, cst.Subscript) or above.value is not node:
@@ -132,10 +143,10 @@ def _reads(source: Source, name: cst.Name, seen: frozenset[_Bound] = frozenset()
     inner = source.parent(above)
     while isinstance(inner, cst.Subscript) and inner.value is above:  # `kept[name][-1]`
         above, inner = inner, source.parent(inner)
-    if isinstance(inner, cst.AssignTarget) or _is_newest(source, above):
+    if isinstance(inner, cst.AssignTarget) or _is_newest(source, above, few):
         return False
     named = _bound_by(source, above)
-    return named is None or _is_read(source, named, seen)
+    return named is None or _is_read(source, named, few, seen)
 
 
 def _bound_by(source: Source, node: cst.CSTNode | None) -> _Bound | None:
@@ -149,26 +160,38 @@ def _bound_by(source: Source, node: cst.CSTNode | None) -> _Bound | None:
     return (target.value, scope) if isinstance(target, cst.Name) else None
 
 
-def _is_read(source: Source, named: _Bound, seen: frozenset[_Bound]) -> bool:
+def _is_read(source: Source, named: _Bound, few: _Few, seen: frozenset[_Bound]) -> bool:
     if named in seen:
         return False
     name, scope = named
     uses = [one for one in source.nodes(cst.Name, within=scope) if one.value == name]
     bound = (cst.AssignTarget, cst.For, cst.CompFor, cst.Element)
     return any(
-        not isinstance(source.parent(one), bound) and _reads(source, one, seen | {named}) for one in uses
+        not isinstance(source.parent(one), bound) and _reads(source, one, few, seen | {named}) for one in uses
     )
 
 
-def _is_newest(source: Source, part: cst.Subscript) -> bool:
-    """Whether it is an entry, or some, counted from the end: ``kept[-1]``, ``kept[max(-2, -len(kept))]``."""
+def _is_newest(source: Source, part: cst.Subscript, few: _Few) -> bool:
+    """Whether it is an entry, or some, counted from the end: ``kept[-1]``, ``kept[max(-2, -len(kept))]``; or
+    a ``few`` entries are, as by ``kept[-1 - k]``."""
     index = part.slice[0].slice if len(part.slice) == 1 else None
     first = index.value if isinstance(index, cst.Index) else getattr(index, "lower", None)
     least = [arg.value for arg in first.args] if isinstance(first, cst.Call) else [first]
     if isinstance(first, cst.Call) and source.name(first.func) != "max":
         return False
     given = [source.literal(one) for one in least]
-    return any(isinstance(one, int) and one < 0 for one in given)
+    if any(isinstance(one, int) and one < 0 for one in given):
+        return True
+    return isinstance(index, cst.Index) and _is_from_end(source, index.value) and few(source, part)
+
+
+def _is_from_end(source: Source, index: cst.BaseExpression) -> bool:
+    """Whether it is ``-k`` or ``-1 - k``, where ``k`` is only read."""
+    if source.nodes(cst.Call, within=index):
+        return False
+    while isinstance(index, cst.BinaryOperation) and isinstance(index.operator, cst.Subtract):
+        index = index.left
+    return isinstance(index, cst.UnaryOperation) and isinstance(index.operator, cst.Minus)
 
 
 def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
