@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import Example, read_example, texts
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.change import Change, Replace
 from warpline.model.profile import Profile
@@ -191,6 +191,21 @@ def check(dust, wind):
 """
 
 
+def calling(own_ms: int, calls: int, other: str) -> Example:
+    """``settle``, called so often by ``night``."""
+    settle = CODE.format(**AS_IT_IS).partition("def main")[0].replace("calls=1", f"calls={calls}")
+    example = read_example(settle + CALLER.format(ms=own_ms) + other)
+    called = ((example.profile.lines[0].file, "settle"),)
+    functions = {line: "night" if 10 < line < 15 else "check" for line in range(11, 20)}
+    lines = [
+        replace(
+            one, function=functions.get(one.line, "settle"), called=called if one.line in (12, 16) else ()
+        )
+        for one in example.profile.lines
+    ]
+    return replace(example, profile=replace(example.profile, lines=tuple(lines)))
+
+
 @pytest.mark.parametrize(
     ("own_ms", "calls", "other", "line"),
     [
@@ -203,19 +218,40 @@ def check(dust, wind):
 def test_a_caller_is_compiled_in_place_of_what_it_calls(
     own_ms: int, calls: int, other: str, line: int
 ) -> None:
-    settle = CODE.format(**AS_IT_IS).partition("def main")[0].replace("calls=1", f"calls={calls}")
-    example = read_example(settle + CALLER.format(ms=own_ms) + other)
-    called = ((example.profile.lines[0].file, "settle"),)
-    functions = {line: "night" if 10 < line < 15 else "check" for line in range(11, 20)}
-    lines = [
-        replace(
-            one, function=functions.get(one.line, "settle"), called=called if one.line in (12, 16) else ()
-        )
-        for one in example.profile.lines
-    ]
-    profile = replace(example.profile, lines=tuple(lines))
-    found = diagnose(profile, texts(example), predict=lambda *_: Predicted(6.0, 20 / 6, "probed")).findings
+    example = calling(own_ms, calls, other)
+    found = diagnose(
+        example.profile, texts(example), predict=lambda *_: Predicted(6.0, 20 / 6, "probed")
+    ).findings
     assert [one.line for one in found if one.rule == "unfused-elementwise"] == [line]
+
+
+@pytest.mark.parametrize(
+    ("tried", "compiled"),
+    [
+        ({"8": 8.0}, "settle"),  # all calls together compiled for too long
+        ({"8": 8.0, "1": 9.0}, "settle"),
+        ({"8": 8.0, "1": 6.0}, "night"),
+        ({"1": 6.0}, "night"),
+        ({}, ""),
+    ],
+)
+def test_what_is_called_again_and_again_may_be_compiled_by_itself(
+    tried: dict[str, float], compiled: str
+) -> None:
+    example = calling(0, 8, "")
+    asked: list[str] = []
+
+    def predict(profile: Profile, change: Change) -> Predicted:
+        assert isinstance(change, Replace)
+        asked.append(change.options[1])
+        step_ms = tried.get(asked[-1], 5.0)
+        return Predicted(step_ms, 20 / step_ms, "probed" if asked[-1] in tried else "simulated")
+
+    diagnosis = diagnose(example.profile, texts(example), predict=predict)
+    found = [one for one in diagnosis.findings if one.rule == "unfused-elementwise"]
+    assert asked[:2] == ["8", "1"]  # what is compiled sooner is tried first
+    assert [one.fixes[0].title for one in found] == ([f"Compile {compiled}"] if compiled else [])
+    assert all(one.predicted is not None and one.predicted.step_ms == min(tried.values()) for one in found)
 
 
 IN_LAYERS = """\

@@ -111,7 +111,7 @@ def diagnose(
                 continue
             changes[name] = change
             finding = _paid_back(context, finding, compiling_s(profile, change))
-        if _harms(context, finding) or not _confirmed(context, draft, finding, undecided):
+        if _harms(context, finding) or not _confirmed(context, draft, change, finding, undecided):
             continue
         if draft.proven and not _tried(finding):
             finding = replace(_not_offered(finding, _UNPROVEN), predicted=finding.predicted)
@@ -273,8 +273,12 @@ def _finding(
 ) -> tuple[Finding, Change | None]:
     """The finding, and what its first fix changes."""
     fixes, change = draft.fixes, draft.change
+    other = _simulated(context, rule.name, draft.alternative, predict) if draft.tried else None  # asked first
     predicted = _simulated(context, rule.name, draft.change, predict)
-    if draft.alternative is not None and predicted is not None and _hides(context, predicted):
+    if other is not None and other.basis == "probed":
+        if predicted is None or predicted.basis != "probed" or other.step_ms < predicted.step_ms:
+            predicted, fixes, change = other, fixes[::-1], draft.alternative
+    elif draft.alternative is not None and predicted is not None and _hides(context, predicted):
         other = _simulated(context, rule.name, draft.alternative, predict)
         if other is not None and other.step_ms < predicted.step_ms:
             predicted, fixes, change = other, fixes[::-1], draft.alternative
@@ -451,12 +455,14 @@ def _tried(finding: Finding) -> bool:
     return finding.predicted is not None and finding.predicted.basis == "probed"
 
 
-def _confirmed(context: Context, draft: Draft, finding: Finding, undecided: Undecided) -> bool:
+def _confirmed(
+    context: Context, draft: Draft, change: Change | None, finding: Finding, undecided: Undecided
+) -> bool:
     """Whether it was tried and gains what it has to, where the rule asks for that."""
     untold = ""
     if draft.tried and not _tried(finding):
         untold = "there was none: what runs there cannot be tried alone, or the time was over"
-    elif draft.tried and draft.change is not None and undecided(context.profile, draft.change):
+    elif draft.tried and change is not None and undecided(context.profile, change):
         untold = "its rounds differ too much to say that it gains"
     if untold:
         context.note(

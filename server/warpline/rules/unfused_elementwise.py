@@ -274,6 +274,9 @@ class UnfusedElementwise(Rule):
             rest = reached_ms(inside) - spent.total
             calls = sum(recorded[cost.place].count for cost in spent)
             around = _holds_the_step(context, source, function)
+            inner = next((one for one in found if _has_all_of(whole, spent, one)), None)
+            least = tuple(one.place for one in inner[2]) if inner is not None else whole
+            compiled = [(source, function, inside, spent, costs), *([inner] if inner is not None else [])]
             yield context.draft(
                 spent.hottest.place if around else source.place(function),
                 f"`{function.name.value}` {'and what it calls run' if len(inside) > len(spent) else 'runs'} "
@@ -288,16 +291,12 @@ class UnfusedElementwise(Rule):
                 cause=spent.hottest.place,
                 cost_ms=spent.total,
                 severity="information",
-                change=Replace(
-                    COMPILED,
-                    whole,
-                    Scale(whole),
-                    ("", str(max(1, round(calls_of(context, source, function))))),
-                ),
+                change=_compiled_alone(context, source, function, whole, least),
+                alternative=_compiled_alone(context, *inner[:2], least, least) if inner is not None else None,
                 tried=True,
                 fixes=[
-                    _broken(context, source, function, costs)
-                    or partial(_fix, context, source, function, costs)
+                    _broken(context, where, body, own) or partial(_fix, context, where, body, own)
+                    for where, body, _, _, own in compiled
                 ],
             )
 
@@ -402,6 +401,25 @@ def _adds_nothing(context: Context, outer: _Found, inner: _Found) -> bool:
     fused, same = ({cost.place for cost in one[3]} for one in (outer, inner))
     once = calls_of(context, *outer[:2]) == calls_of(context, *inner[:2])
     return part < whole and fused == same and once
+
+
+def _has_all_of(whole: tuple[tuple[str, int], ...], spent: Spent, inner: _Found) -> bool:
+    """Whether ``inner``, which a function of the lines ``whole`` calls, has all that is to be fused there: it
+    is called several times, and compiles much sooner than all of its calls together."""
+    part = {cost.place for cost in inner[2]}
+    return part < set(whole) and {cost.place for cost in inner[3]} == {cost.place for cost in spent}
+
+
+def _compiled_alone(
+    context: Context,
+    source: Source,
+    function: cst.FunctionDef,
+    whole: tuple[tuple[str, int], ...],
+    saved: tuple[tuple[str, int], ...],
+) -> Replace:
+    """The lines ``whole`` as compiled code of a function; untried, it may save those that are ``saved``."""
+    calls = max(1, round(calls_of(context, source, function)))
+    return Replace(COMPILED, whole, Scale(saved), ("", str(calls)))
 
 
 def _told(context: Context) -> set[tuple[str, int]]:
