@@ -70,6 +70,19 @@ def in_library(cost: LineCost) -> bool:
     return bool(cost.inside) and sum(each.step_ms for each in cost.inside) >= LEAST_SHARE * cost.step_ms
 
 
+def goes_through_again(context: Context, place: tuple[str, int]) -> bool:
+    """Whether a framework runs several epochs below that line, as a recorded call was told."""
+    cost = context.cost(*place)
+    for one in constructions():
+        runs = cost is not None and any(_of(each.file, one.owned) for each in cost.inside)
+        for site in made_by(context, one) if runs and one.epochs else ():
+            given = {each.name: each.value for each in site.arguments if each.passed} | values_of(site)
+            epochs = given.get(one.epochs)
+            if isinstance(epochs, (int, float)) and (epochs > 1 or epochs < 0):
+                return True
+    return False
+
+
 def _of(file: str, packages: tuple[str, ...]) -> bool:
     parts = file.replace("\\", "/").split("/")
     return any(package in parts for package in packages)

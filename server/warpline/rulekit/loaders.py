@@ -12,6 +12,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
+from warpline.rulekit.frameworks import goes_through_again
 from warpline.rulekit.holders import argument, holder, words
 from warpline.rulekit.origins import Origin, argument_origin, assigned_values, mapping, origin
 from warpline.syntax.edits import Edits, Refused
@@ -152,13 +153,15 @@ def taking_ms(batch_ms: float) -> float:
 
 def begins_again(context: Context, site: Site) -> bool:
     """Whether the loader is iterated again in each round of a loop: what iterates it is in one, or in a
-    function that is called in one."""
+    function that is called in one. A framework may have the loop."""
     for file, line in site.uses:
         source = context.source(file)
         statement = source.statement_at(line)
         function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
         calls = source.calls_of(function.name.value) if function is not None else []
         if statement is not None and any(map(source.loops, [statement, *calls])):
+            return True
+        if goes_through_again(context, (file, line)):
             return True
     return False
 

@@ -93,7 +93,8 @@ class Construction:
     ``parsers``: methods that make it from the command line, a dict or a file. ``within``: (call, argument) of
     another call that makes it, with a dict of its arguments. ``accumulates``: the argument that says of how
     many batches the optimizer takes the gradients at once. ``sizes``: arguments that are sizes of layers, and
-    that may be rounded up; ``makes``: the modules of the constructions that make these layers.
+    that may be rounded up; ``makes``: the modules of the constructions that make these layers. ``epochs``:
+    the argument that says how often the loader is gone through; -1: without end.
     """
 
     module: str
@@ -110,6 +111,7 @@ class Construction:
     accumulates: str = ""
     sizes: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
+    epochs: str = ""
 
     @property
     def key(self) -> str:
@@ -131,7 +133,7 @@ class Construction:
             name
             for each in self.settings
             for name in (*each.arguments, *each.unless, *each.unfused, *(name for name, _ in each.only))
-        } | {*self.sizes, *([self.accumulates] if self.accumulates else [])}
+        } | {*self.sizes, *(one for one in (self.accumulates, self.epochs) if one)}
 
 
 def constructions() -> tuple[Construction, ...]:

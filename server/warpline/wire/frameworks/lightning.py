@@ -50,7 +50,14 @@ _FILES = ("lightning", "pytorch_lightning", "lightning_fabric")
 CONSTRUCTIONS = (
     *(
         Construction(
-            module, "Trainer", (), _SETTINGS, files=_FILES, within=_CLI, accumulates="accumulate_grad_batches"
+            module,
+            "Trainer",
+            (),
+            _SETTINGS,
+            files=_FILES,
+            within=_CLI,
+            accumulates="accumulate_grad_batches",
+            epochs="max_epochs",
         )
         for module in ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
     ),

@@ -204,6 +204,7 @@ CONSTRUCTIONS = (
         _TRAINER,
         method="__post_init__",
         accumulates="gradient_accumulation_steps",
+        epochs="num_train_epochs",
         parsers=(
             "parse_args_into_dataclasses",
             "parse_args_and_config",
