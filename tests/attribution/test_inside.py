@@ -99,6 +99,30 @@ def test_backward_goes_to_the_library_s_line_of_its_forward(tmp_path: Path) -> N
     adds_up(at_line(profile, 11))
 
 
+def test_a_recomputed_forward_pass_goes_to_the_library_s_lines_that_run_again(tmp_path: Path) -> None:
+    """Not all of it to the last line of the layer, whose operator the autograd node is of."""
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.library(0, 7, SELF)
+    run.op("aten::mm", 10, 50)
+    run.library(100, 8, SELF)
+    run.op("aten::add", 110, 20, seq=3)
+    run.library(200, 0, again=True)
+    run.line(210, 11)
+    run.op("autograd::engine::evaluate_function: AddBackward0", 300, 400, seq=3, fwd=1)
+    run.mark("warpline.recompute", 310, 200)
+    run.library(320, 7, SELF)
+    run.op("aten::mm", 330, 50)
+    run.library(400, 8, SELF)
+    run.op("aten::add", 410, 20, seq=4)
+    run.library(500, 0, again=True)
+    run.op("aten::mul", 600, 30)
+    cost = at_line(run.profile(), 10)
+    found = {line: device for (_, _, line), (_, device, _) in by_entry(cost).items()}
+    assert found[7] == approx(0.05 + 0.05)
+    assert sum(entry.device_ms for entry in cost.inside) == approx(cost.device_ms)
+
+
 def test_slowdown_is_shared_as_the_line_s_own(tmp_path: Path) -> None:
     """What the capture added is taken off, so the entries are of the timed step."""
     run = KinetoRun(tmp_path, 1000, timed_us=500, device=CPU)

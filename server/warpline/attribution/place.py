@@ -85,7 +85,10 @@ def place(trace: Trace, table: LineTable) -> Placed:
     calls = compiled_calls(trace, table, climbed, origin)
     known = calls.of_event >= 0
     line[known] = np.array([lines[0] for _, lines, _ in calls.groups], np.int64)[calls.of_event[known]]
-    library = inside_at(trace, host.thread, host.start_ns, record)[last]
+    at_library = inside_at(trace, host.thread, host.start_ns, record)
+    # A recomputed forward pass runs the library's lines again, and its backward pass belongs to them.
+    again = np.where((phase == RECOMPUTE) & (at_library > 0), -1, origin)
+    library = at_library[_ends(again)]
     # Compiled code belongs to the user's lines, even if a library calls it.
     library[known & (line != table.of_location[location_of(trace, record)])] = 0
     return Placed(line, phase, climbed, record, record[last], calls, library)
