@@ -13,7 +13,7 @@ import numpy as np
 
 from warpline.attribution.accounting import Account, launched_inside
 from warpline.attribution.named import clipping, part_names
-from warpline.attribution.place import BACKWARD, FORWARD
+from warpline.attribution.place import BACKWARD, FORWARD, RECOMPUTE, own_phase
 from warpline.attribution.scene import Scene
 from warpline.attribution.tokens import Generated
 from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
@@ -41,10 +41,10 @@ def inside_table(
         line, entry, phase = shares.line, of[launched_inside(scene)], shares.phase
         ms = accounted.kernel_ms[shares.kernel] * shares.weight
     else:
-        line, entry, phase = scene.placed.line, of[scene.placed.inside], scene.placed.phase
+        line, entry, phase = scene.placed.line, of[scene.placed.inside], own_phase(trace, scene.placed.phase)
         ms = accounted.op_ms
     device = _sums(line, entry, ms)
-    forward, backward = (_sums(line, entry, ms * (phase == each)) for each in (FORWARD, BACKWARD))
+    phases = [_sums(line, entry, ms * (phase == each)) for each in (FORWARD, BACKWARD, RECOMPUTE)]
     begun = np.flatnonzero(~trace.inside.again & scene.begun(trace.inside.time_ns))
     calls = _sums(scene.under[begun], of[trace.inside.location[begun]], np.ones(len(begun)) / trace.steps)
     host = scene.trace.host
@@ -60,7 +60,7 @@ def inside_table(
             worked += one.work[scene.shares.kernel] if trace.on_gpu else one.work
         passes.append(_sums(parts.line, of[parts.inside], parts.step_ms * share) if tokens else {})
         passes.append(_sums(line, entry, ms * worked) if tokens else {})
-    columns = (step, device, calls, sync, forward, backward, idle, *passes)
+    columns = (step, device, calls, sync, *phases, idle, *passes)
     named = part_names(scene, accounted, of[parts.inside])
     rows: dict[int, list[tuple[int, tuple[float, ...]]]] = {
         line: [] for line, entry in (*step, *device) if line and entry
@@ -95,12 +95,12 @@ def _entries(
 
 def _inside(place: tuple[str | None, str, int, str, str], times: Sequence[float], name: str = "") -> Inside:
     module, file, number, function, text = place
-    step_ms, device_ms, calls, sync_ms, forward_ms, backward_ms, idle_ms, *passes = times
+    step_ms, device_ms, calls, sync_ms, forward_ms, backward_ms, recompute_ms, idle_ms, *passes = times
     prefill_ms, prefill_device_ms, decode_ms, decode_device_ms = passes
     part = (name or clipping(text)) if module is None else ""
     return Inside(
         module, file, number, function, step_ms, device_ms, calls, sync_ms, text, forward_ms, backward_ms,
-        idle_ms, part, prefill_ms, decode_ms, prefill_device_ms, decode_device_ms,
+        idle_ms, part, prefill_ms, decode_ms, prefill_device_ms, decode_device_ms, recompute_ms,
     )  # fmt: skip
 
 

@@ -128,6 +128,7 @@ class Inside:
     decode_ms: float = 0.0
     prefill_device_ms: float = 0.0  # the same parts of ``device_ms``
     decode_device_ms: float = 0.0
+    recompute_ms: float = 0.0  # part of ``device_ms`` in forward passes that run again
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def _cost(path: str, line: int, function: str, entries: Sequence[Inside]) -> Lin
         device_ms=total("device_ms"),
         forward_ms=total("forward_ms"),
         backward_ms=total("backward_ms"),
-        recompute_ms=0.0,
+        recompute_ms=total("recompute_ms"),
         idle_ms=total("idle_ms"),
         cpu_ms=0.0,
         sync_ms=total("sync_ms"),
