@@ -336,6 +336,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import PurePath
 
 import libcst as cst
 
@@ -357,6 +358,7 @@ _UNSEEN = (
 #: The host would get here sooner, and wait longer, if others did not have its cores.
 _CROWDED = " and other processes, which have {crowded} of the host's time,"
 _BEHIND = " Later lines read values too ({behind}) and would wait instead: change them as well."
+_IN_LIBRARY = " A library's code waits there: `%s` in `%s`. What is passed to it, or a setting, may avoid it."
 #: What to do about a wait, by what the host asked for.
 _ADVICE = {
     "mask": "Only the device knows how many rows a mask selects: multiply by the mask, use "
@@ -438,7 +440,10 @@ def _is_behind(context: Context, first: Wait, other: Wait) -> bool:
 
 
 def _by_hand(context: Context, wait: Wait) -> str:
-    """What to do where no edit can be written: by what the host waits for."""
+    """What to do where no edit can be written: by what the host waits for. In a library it is where."""
+    longest = max(wait.cost.inside, key=lambda one: one.sync_ms, default=None)
+    if longest is not None and longest.file != wait.cost.file and longest.sync_ms > wait.cost.sync_ms / 2:
+        return _IN_LIBRARY % (longest.function, PurePath(longest.file).name)
     source = context.source(wait.cost.file)
     call = read_call(source, wait.cost.line)
     statement = source.statement(call) if call is not None else None
