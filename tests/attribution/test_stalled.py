@@ -1,13 +1,15 @@
-"""Copies in the host's memory that wait for torch's own threads to get a core."""
+"""Copies in the host's memory that wait for torch's own threads to get a core, and steps that take longer."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.kineto import KinetoRun, approx, at_line
+from warpline.attribution import attribute
 from warpline.attribution.stalled import DIVIDED
 
 WINDOW_US = 40_000
@@ -118,3 +120,18 @@ def test_threads_that_waited_in_the_timing_window_are_noted(
     run.facts["cores"] = {"window_ns": 1_000_000, "used_ns": 900_000, "helper_queued_ns": waited}
     notes = [note for note in run.profile().notes if "waited for a core for" in note]
     assert [word in note for note, word in zip(notes, told, strict=True)] == [True] * len(told)
+
+
+@pytest.mark.parametrize(
+    ("collected_ms", "reason"),
+    [(9, "possible reasons: an evaluation, or a busy machine"), (8000, "Python collected all garbage")],
+)
+def test_a_long_timed_step_has_its_reason(tmp_path: Path, collected_ms: int, reason: str) -> None:
+    run = KinetoRun(tmp_path, 1000, facts={"gc_full_timed_ns": [collected_ms * 1_000_000]})
+    run.line(0, 10)
+    run.op("aten::mm", 10, 50)
+    trace = run.trace()
+    timed = (*(1_000_000_000,) * 9, 9_500_000_000)
+    slow = replace(trace, manifest=replace(trace.manifest, timed_ns=timed))
+    (note,) = (one for one in attribute(slow).notes if "more than twice as long" in one)
+    assert reason in note

@@ -95,8 +95,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         found.append(
             "some timed steps took more than twice as long as most, and no such step was "
             f"captured: their extra {units.percent(unseen)} of the time is spread over the "
-            f"captured lines (possible reasons: {_rare_work(scene)}, or a busy machine); more steps "
-            "(--steps) give a better average"
+            f"captured lines ({_rare_work(scene, unseen)}); more steps (--steps) give a better average"
         )
     if (at := trace.facts.flags.loss_not_finite_at) is not None:
         found.append(f"the loss was not finite at backward pass {at + 1} of the script")
@@ -223,12 +222,16 @@ def _stalled(scene: Scene, accounted: Account) -> list[str]:
     return []
 
 
-def _rare_work(scene: Scene) -> str:
-    """The likely cause of long steps: a loader whose workers all deliver a batch at once, or an
-    evaluation."""
+def _rare_work(scene: Scene, share: float) -> str:
+    """The likely cause of long steps, which take ``share`` of the timed ones: a collection of all garbage, a
+    loader whose workers all deliver a batch at once, or an evaluation."""
+    collected = sum(scene.trace.facts.gc_full_timed_ns or ())
+    if collected > share * sum(scene.trace.manifest.timed_ns) / 2:
+        return f"Python collected all garbage, which took {units.ms(collected / 1e6)}"
     loaders = [site.facts for site in scene.trace.facts.sites if site.kind == "loader"]
     workers = any(loader.get("num_workers") for loader in loaders)
-    return "waiting for a loader's workers" if workers else "an evaluation"
+    rare = "waiting for a loader's workers" if workers else "an evaluation"
+    return f"possible reasons: {rare}, or a busy machine"
 
 
 def _silent_threads(scene: Scene) -> int:
