@@ -24,9 +24,8 @@ class LibraryEvents:
         """Switch line events of ``code`` on, if it is to be recorded."""
         if not self.library.is_recorded(code):
             return False
-        self.watched.setdefault(
-            id(code), {}
-        )  # the library's lines keep the code, so that no id is given away again
+        # The library's lines keep the code, so that no id is given away again.
+        self.watched.setdefault(id(code), {})
         events = sys.monitoring.events  # type: ignore[attr-defined,unused-ignore]
         wanted = events.PY_RETURN | events.PY_YIELD | (0 if id(code) in self.library.brief else events.LINE)
         sys.monitoring.set_local_events(tool, code, wanted)  # type: ignore[attr-defined,unused-ignore]
@@ -59,10 +58,9 @@ class LibraryEvents:
         """A library's function begins; ``known``: of ``watched``."""
         standing = self.standing(frame, code, records, known)
         records.enter(standing)
-        lines = standing.lines
         if standing.inside is not None and standing.inside.brief:
             records.library.append(time_ns())
-            standing.place = place = lines[0]
+            standing.place = place = standing.lines[0]
             records.library.append(place)
 
     def resumed(self, frame: FrameType, code: CodeType, records: Records) -> None:

@@ -151,6 +151,7 @@ def _tried(torch: ModuleType, loader: Any, keep: bool) -> Iterator[dict[str, Any
     samples, _ = _got(dataset, [(row + 1) % (last + 1) for row in rows])  # the first touch of pages is slow
     with suppress(Exception):  # it may need as many samples as a batch has
         loader.collate_fn(samples)
+    del samples  # the rounds get their memory, which was touched
     whole, own = process_time_ns() - whole, thread_time_ns() - own
     yield {"worker_cores": whole / max(1, own)}
     if keep:
@@ -167,7 +168,8 @@ def _kept(torch: ModuleType, loader: Any, rows: list[int]) -> dict[str, Any]:
         samples, times = _got(dataset, rows)
         rows = rows[: len(samples)]
         form, parts = _parts(torch, samples)
-        if len(samples) < FEWEST or not form or _random_states(torch) != before:
+        del samples
+        if len(rows) < FEWEST or not form or _random_states(torch) != before:
             return {}
         if first is None:
             first = parts
