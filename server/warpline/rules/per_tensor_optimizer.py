@@ -649,10 +649,11 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
     present = source.argument(call, "fused")
     if present is not None and source.literal(present.value) not in (False, None):
         raise Refused(f"fused comes from `{source.code(present.value)}`: change it there")
-    held = unpacked(context, site, kind)
-    if held is not None and present is None:
+    held, written = unpacked(context, site, kind), set_at(site)
+    # The field of a dataclass has a name of its own: its value is changed, and not its name.
+    of_field = held is not None and isinstance(held.source.parent(held.node), cst.AnnAssign)
+    if held is not None and present is None and not (of_field and written is not None):
         return _in_mapping(held, kind)
-    written = set_at(site)
     if written is not None and present is None and source.argument(call, "foreach") is None:
         reason = by_hand(written, "foreach")
         if reason:

@@ -178,7 +178,7 @@ def _kept(torch: ModuleType, loader: Any, rows: list[int]) -> dict[str, Any]:
         took.append(median(times))
     size = sum(part.numel() * part.element_size() for part in parts) // len(rows)
     free = free_bytes()
-    kept = took[0] > QUICK_S and min(took[1:]) < KEPT * took[0]
+    kept = took[0] > QUICK_S and max(took[1:]) < KEPT * took[0]
     if kept or free is None or size * len(dataset) > MEMORY_SHARE * free:
         return {}
     return {
