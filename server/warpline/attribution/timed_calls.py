@@ -10,7 +10,7 @@ import numpy as np
 
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import overlay, union
-from warpline.trace.columns import Floats
+from warpline.trace.columns import Floats, Ints
 from warpline.wire.generation import CALL, Generation
 
 #: A line is brought to its calls if they are at least this share of it, and of them as much is the line's
@@ -38,14 +38,24 @@ def brought_to_calls(scene: Scene, factor: Floats, seen: Floats) -> Floats:
     return brought
 
 
+def spans_of(one: Generation, *kinds: int) -> tuple[Ints, Ints]:
+    """Disjoint sorted spans of these kinds, in ns."""
+    found = np.array([span[:2] for span in one.spans if span[2] in kinds], np.int64).reshape(-1, 2)
+    return union(found[:, 0], found[:, 1])
+
+
+def number_of(scene: Scene, one: Generation) -> int:
+    """The number of the line that calls ``generate``; 0 where it has none."""
+    table = scene.table
+    places = zip(table.file, table.line, table.function, strict=True)
+    return next((at for at, place in enumerate(places) if place == (one.file, one.line, one.function)), 0)
+
+
 def _own(scene: Scene, one: Generation) -> tuple[int, float] | None:
     """The number of the line, and the share of it that the calls are. None where the two are not much the
     same."""
-    table, pieces = scene.table, scene.lines[scene.trace.main]
-    places = zip(table.file, table.line, table.function, strict=True)
-    number = next((at for at, place in enumerate(places) if place == (one.file, one.line, one.function)), 0)
-    spans = np.array([span[:2] for span in one.spans if span[2] == CALL], np.int64).reshape(-1, 2)
-    called, _ = overlay(pieces, *union(spans[:, 0], spans[:, 1]))
+    pieces, number = scene.lines[scene.trace.main], number_of(scene, one)
+    called, _ = overlay(pieces, *spans_of(one, CALL))
     whole = float(pieces.length_ns[pieces.line == number].sum())
     within, all_ns = float(called.length_ns[called.line == number].sum()), float(called.length_ns.sum())
     if not number or within <= 0 or within < MOST * whole or within < MOST * all_ns:

@@ -15,7 +15,7 @@ import numpy as np
 
 from warpline.attribution.accounting import Account
 from warpline.attribution.scene import Scene
-from warpline.attribution.timeline import union
+from warpline.attribution.timed_calls import number_of, spans_of
 from warpline.model.report import Passes, Tokens
 from warpline.trace.columns import Bools, Floats, Ints
 from warpline.wire.generation import CALL, DECODE, ENCODER, PREFILL, Generation
@@ -61,11 +61,10 @@ class _Captured:
 
 def generated(scene: Scene, accounted: Account) -> dict[int, Generated]:
     """The tokens of each line that calls ``generate``, by its number."""
-    table, found = scene.table, {}
-    numbers = {place: at for at, place in enumerate(zip(table.file, table.line, table.function, strict=True))}
+    found = {}
     for one in scene.trace.facts.generations:
-        number = numbers.get((one.file, one.line, one.function))
-        if number is not None and (one.prefills or one.decodes or one.spans):
+        number = number_of(scene, one)
+        if number and (one.prefills or one.decodes or one.spans):
             made = _generated(scene, accounted, one, number)
             if made is not None:
                 found[number] = made
@@ -74,7 +73,7 @@ def generated(scene: Scene, accounted: Account) -> dict[int, Generated]:
 
 def _generated(scene: Scene, accounted: Account, one: Generation, number: int) -> Generated | None:
     call, prefill, decode = (
-        _within(scene, accounted, _spans(one, *kinds)) for kinds in ((CALL,), (PREFILL, ENCODER), (DECODE,))
+        _within(scene, accounted, spans_of(one, *kinds)) for kinds in ((CALL,), (PREFILL, ENCODER), (DECODE,))
     )
     parts = accounted.parts
     in_calls = float((parts.step_ms * call.pieces)[parts.line > 0].sum())
@@ -94,12 +93,6 @@ def _generated(scene: Scene, accounted: Account, one: Generation, number: int) -
         reads = _with_work(scene, reads if reads.count else replace(reads, pass_ms=alone))
     makes = _passes(scene, later, counts[1], later_ms, _host(scene, one, DECODE))
     return Generated(Tokens(reads, makes, other_ms, outside), prefill, decode)
-
-
-def _spans(one: Generation, *kinds: int) -> tuple[Ints, Ints]:
-    """Disjoint sorted spans of these kinds, in ns."""
-    found = np.array([span[:2] for span in one.spans if span[2] in kinds], np.int64).reshape(-1, 2)
-    return union(found[:, 0], found[:, 1])
 
 
 def _within(scene: Scene, accounted: Account, spans: tuple[Ints, Ints]) -> Within:

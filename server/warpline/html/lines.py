@@ -99,7 +99,7 @@ def _inside(entries: Iterable[Entry]) -> str:
     """Modules and functions of libraries, each to be unfolded into those in it and into its lines."""
     found, rows = [], []
     for entry in entries:
-        times = f"{text(units.ms(entry.step_ms))}"
+        times = text(units.ms(entry.step_ms))
         if entry.entries:
             summary = f"<summary>{text(entry.name)} {times}</summary>"
             found.append(f"<details>{summary}{_inside(entry.entries)}</details>")

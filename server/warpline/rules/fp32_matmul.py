@@ -371,7 +371,7 @@ def _beside(context: Context, between: Iterable[tuple[str, int]]) -> float:
 
 
 def _passed(own: Choice) -> str:
-    """For the end of the message: that the command line chooses; "" where it does not."""
+    """The last sentence of the message, where the command line chooses float32; else ""."""
     return f" The command line passes `{own.passed}`, which chooses float32." if own.passed else ""
 
 

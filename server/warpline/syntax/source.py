@@ -220,9 +220,7 @@ class Source:
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self._nodes: list[cst.CSTNode] = []
         #: The nodes of some types, and beside them ``_order`` of each
-        self._by_types: dict[
-            tuple[type[cst.CSTNode], ...], tuple[list[cst.CSTNode], list[tuple[int, ...]]]
-        ] = {}
+        self._by_types: dict[_Types, tuple[list[cst.CSTNode], list[tuple[int, ...]]]] = {}
         self._by_called: dict[str, list[cst.Call]] | None = None  # by the last part of the function's name
         self._index(self.module)
 

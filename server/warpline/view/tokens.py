@@ -9,7 +9,7 @@ from warpline.model.report import Line, Passes, Tokens
 from warpline.view import units
 
 PREFILL, DECODE, OTHER = "prefill", "decode", "generate itself"
-#: From so many passes a step on they are counted by the step, else the steps by the pass.
+#: From so many passes a step on they are counted by the step, else the steps by the pass. Chosen.
 _OFTEN = 0.6
 
 

@@ -23,7 +23,7 @@ NEITHER, USER, LIBRARY = 0, 1, 2
 FUNCTION = 0x1  # CO_OPTIMIZED: no module's or class's body, which an import runs
 #: A code object with more lines than this in the capture's first step is left out: 10 ms of records.
 MOST_OF_CODE = 20_000
-#: Largest cost of a step's records, as a share of the step without the profiler.
+#: Largest cost of a step's records, as a share of the step without the profiler. Chosen.
 SHARE = 0.08
 #: Cost of one record, including the calls and returns of its frames, amid a model's code: 1.7 to 2.4 us in
 #: eight readings of a GPT-2 forward pass (Python 3.11 and 3.12); half of that in a loop over one function.

@@ -93,12 +93,14 @@ class Monitoring:
     def leave_out(self, codes: list[CodeType]) -> None:
         """Switch the line events of ``codes``, code of libraries, off; those of calls stay where they are
         still recorded."""
+        library = self.library
+        if library is None:
+            return
         for code in codes:
-            if self.library is not None and not self.library.watch(self.tool, code):
-                self.library.unwatch(self.tool, code)
+            if not library.watch(self.tool, code):
+                library.unwatch(self.tool, code)
         for records in self.locations.all_records:
-            if self.library is not None:
-                self.library.forget(records)
+            library.forget(records)
 
     def enter_thread(self, frame: FrameType | None = None) -> None:
         """Nothing to do: ``sys.monitoring`` watches all threads."""
@@ -221,7 +223,7 @@ class Monitoring:
             add(AGAIN if frame is None else AGAIN | lines_of(frame.f_code)[frame.f_lineno])
 
         def ends(code: CodeType) -> bool:
-            """Take the frame of ``code`` off its thread's; whether its lines are recorded."""
+            """Drop the frame of ``code`` from its thread's; return whether its lines are recorded."""
             records = records_of()
             if records.top.code is code or records.find(code) is not None:
                 records.leave()
@@ -229,7 +231,7 @@ class Monitoring:
             return user[code.co_filename] is not None or id(code) in watched
 
         def left(code: CodeType) -> None:
-            """Called by a callback, which is called by the frame that ends: what is around it goes on."""
+            """A frame of ``code`` ends, and what called it goes on. To be called by a callback itself."""
             if not ends(code):
                 return
             of_user = user[code.co_filename] is not None
