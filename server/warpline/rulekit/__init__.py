@@ -26,10 +26,6 @@ cost first and at the source only to find the edit::
     (the example's text after the first fix, to the letter; prose only when there is no edit)
     ```
 
-    ## Near misses
-
-    Prose and annotated code blocks on which the rule stays silent; at least one of them has no cost.
-
     ## Fix safety
     ## References
     """
@@ -85,6 +81,9 @@ position)``, ``unpacked(call)``.
 
 ``origin(context, source, expression)``: where a value comes from (a constant, a config dict, an
 argparse default, …), also through imports; see :mod:`warpline.rulekit.origins`.
+
+``tests/rules/near_misses/RULE.md`` has prose and annotated code on which the rule stays silent; at least
+one piece of it has no cost.
 
 **Annotations** are comments ``#> clause; clause; …``: they say what a run measured on the example, and where
 the rule finds something (``found``). They are no part of the text; ``tests/annotated.py`` has the grammar.

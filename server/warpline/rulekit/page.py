@@ -21,7 +21,7 @@ class Page:
     def markdown(self) -> str:
         """The page for a reader: annotations of the examples left out."""
         parts = [f"# {self.name}", self.summary]
-        parts += [f"## {title}\n\n{text}" for title, text in self.sections if title != "Near misses"]
+        parts += [f"## {title}\n\n{text}" for title, text in self.sections]
         return without_annotations("\n\n".join(parts)) + "\n"
 
 

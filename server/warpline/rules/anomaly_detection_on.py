@@ -34,30 +34,6 @@ for images, labels in loader:
     loss.backward()
 ```
 
-## Near misses
-
-Turned off:
-
-```python
-#> flags anomaly_mode=false
-import torch
-
-torch.autograd.set_detect_anomaly(False)
-for images, labels in loader:
-    loss = model(images, labels)  #> cost device_ms=20 check_ms=1; op aten::isnan phase=backward count=1
-```
-
-The script checks for NaN itself, without anomaly detection:
-
-```python
-import torch
-
-for images, labels in loader:
-    loss = model(images, labels)  #> cost device_ms=20
-    if torch.isnan(loss).any():  #> cost cpu_ms=5; op aten::isnan count=1 cpu_ms=4
-        break
-```
-
 ## Fix safety
 
 Safe: values stay the same. A NaN in a gradient is no longer reported.

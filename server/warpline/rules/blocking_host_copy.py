@@ -61,36 +61,6 @@ for pixels, boxes in scenes():
     train(to_device(pixels), heat)
 ```
 
-## Near misses
-
-The host waits, but the device is never idle:
-
-```python
-#> totals idle_ms=0.1
-for images in loader:
-    images = images.cuda()  #> cost device_ms=0.3 copy_ms=0.3 cpu_ms=20 sync_ms=20 step_ms=0.3
-    #^ kernel "Memcpy HtoD (Pinned -> Device)" device_ms=0.3 kind=copy
-    train(images)  #> cost device_ms=30
-```
-
-The host does not wait:
-
-```python
-for images in loader:
-    images = images.cuda(non_blocking=True)  #> cost device_ms=5 copy_ms=5
-    #^ kernel "Memcpy HtoD (Pinned -> Device)" device_ms=5 kind=copy
-    train(images)  #> cost device_ms=30
-```
-
-From pageable memory (`pageable-host-copy` reports that):
-
-```python
-for images in loader:
-    images = images.cuda()  #> cost device_ms=5 copy_ms=5 sync_ms=5
-    #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=5 kind=copy
-    train(images)  #> cost device_ms=30
-```
-
 ## Fix safety
 
 Safe for the batches of a loader: the stream keeps the order, so the same values arrive. Unsafe if the script

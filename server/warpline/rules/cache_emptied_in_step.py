@@ -29,19 +29,6 @@ for images, labels in loader:
     train(images, labels)
 ```
 
-## Near misses
-
-Once per epoch, outside the step:
-
-```python
-import torch
-
-for epoch in range(10):
-    for images, labels in loader:
-        train(images, labels)  #> cost device_ms=20
-    torch.cuda.empty_cache()
-```
-
 ## Fix safety
 
 Safe: no value depends on it. Less memory is left for other processes on the same device.

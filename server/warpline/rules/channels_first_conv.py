@@ -144,47 +144,6 @@ for images, labels in loader:
     optimizer.step()
 ```
 
-## Near misses
-
-Channels last already:
-
-```python
-loss = criterion(model(images), labels)
-#^ cost device_ms=30
-#^ op aten::convolution device_ms=25 shapes=[[8,64,56,56]] dtypes=c10::Half strides=[[200704,1,3584,64]]
-loss.backward()
-```
-
-Full float32 without tensor cores, where the layout does not matter:
-
-```python
-loss = criterion(model(images), labels)
-#^ cost device_ms=30
-#^ op aten::convolution device_ms=25 shapes=[[8,64,56,56]] dtypes=float strides=[[200704,3136,56,1]]
-#^ kernel implicit_convolve_sgemm count=53 device_ms=25 tensor_cores=false
-loss.backward()
-```
-
-Channels last already, except for the gradient of a later operator:
-
-```python
-loss = criterion(model(images), labels)
-#^ cost device_ms=30
-#^ op aten::cudnn_convolution device_ms=9 shapes=[[8,64,56,56]] dtypes=c10::Half strides=[[200704,1,3584,64]]
-#^ op aten::convolution_backward phase=backward device_ms=16 shapes=[[8,64,56,56]] dtypes=c10::Half
-#^ kernel sm90_xmma_dgrad phase=backward device_ms=16 tensor_cores=true
-loss.backward()
-```
-
-Convolutions take little time:
-
-```python
-loss = criterion(model(images), labels)
-#^ cost device_ms=30
-#^ op aten::convolution device_ms=0.1 shapes=[[8,64,56,56]] dtypes=c10::Half strides=[[200704,3136,56,1]]
-loss.backward()
-```
-
 ## Fix safety
 
 Unsafe: other kernels round differently (about 1e-2 of the value in bfloat16). Shapes and the state dict

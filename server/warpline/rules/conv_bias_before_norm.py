@@ -82,28 +82,6 @@ class Block(nn.Module):
         return self.head(x)
 ```
 
-## Near misses
-
-An operation between the convolution and the norm:
-
-```python
-from torch import nn
-
-net = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.BatchNorm2d(64))
-logits = net(images)
-#^ cost device_ms=40; op aten::add_ device_ms=2 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
-```
-
-No bias, or a bias that takes almost no time:
-
-```python
-from torch import nn
-
-net = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8))
-logits = net(images)
-#^ cost device_ms=40; op aten::add_ device_ms=0.01 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
-```
-
 ## Fix safety
 
 Unsafe: values agree up to rounding, but the state dict loses the biases (older checkpoints load with

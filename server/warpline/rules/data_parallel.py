@@ -31,30 +31,6 @@ One process per device, started by `torchrun --nproc-per-node 4 train.py`: in ea
 `torch.distributed.init_process_group("nccl")`, the model on its own device inside
 `torch.nn.parallel.DistributedDataParallel`, and a `DistributedSampler` for the loader.
 
-## Near misses
-
-A single device: `DataParallel` then only calls the model.
-
-```python
-#> device count=1
-import torch
-
-model = torch.nn.DataParallel(Net())  #> site parallel type=DataParallel
-for images, labels in loader:
-    scores = model(images)  #> cost device_ms=20 idle_ms=30 step_ms=50; use parallel
-```
-
-`DistributedDataParallel`:
-
-```python
-#> device count=4
-from torch.nn.parallel import DistributedDataParallel
-
-model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
-for images, labels in loader:
-    scores = model(images)  #> cost device_ms=20 idle_ms=30 step_ms=50; use parallel
-```
-
 ## Fix safety
 
 Display: the script has to be started differently, split its data, and write files from one process

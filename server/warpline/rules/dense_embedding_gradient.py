@@ -128,51 +128,6 @@ for person, film, seen in loader:
     optimizer.step()
 ```
 
-## Near misses
-
-A batch that reads a large part of the table:
-
-```python
-x = embed(ids)
-#^ cost step_ms=4 device_ms=4; op aten::embedding shapes=[[32000,512],[16,512]]
-#^ op aten::embedding_dense_backward phase=backward shapes=[[16,512,512],[16,512]] device_ms=1
-#^ op aten::fill_ phase=backward shapes=[[32000,512],[]] device_ms=2
-optimizer.step()
-#^ site optimizer type=SGD elements=16384000 shapes=[[1,32000,512]] with.momentum=0 with.weight_decay=0
-#^ use optimizer; cost device_ms=5
-```
-
-Momentum changes every row in every step:
-
-```python
-x = embed(ids)
-#^ cost step_ms=4 device_ms=4; op aten::embedding shapes=[[1500000,128],[4096,16]]
-#^ op aten::embedding_dense_backward phase=backward shapes=[[4096,16,128],[4096,16]] device_ms=1
-#^ op aten::fill_ phase=backward shapes=[[1500000,128],[]] device_ms=2
-optimizer.step()
-#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] with.momentum=0.9 with.weight_decay=0
-#^ use optimizer; cost device_ms=5
-```
-
-The table is the output layer as well, whose gradient is dense:
-
-```python
-scores = embed(ids) @ embed.weight.t()
-#^ cost step_ms=9 device_ms=9; op aten::embedding shapes=[[1500000,128],[4096,16]]
-#^ op aten::mm shapes=[[4096,128],[128,1500000]] device_ms=4
-#^ op aten::embedding_dense_backward phase=backward shapes=[[4096,16,128],[4096,16]] device_ms=1
-#^ op aten::fill_ phase=backward shapes=[[1500000,128],[]] device_ms=2
-optimizer.step()
-#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] with.momentum=0 with.weight_decay=0
-#^ use optimizer; cost device_ms=5
-```
-
-No backward pass:
-
-```python
-x = embed(ids)  #> cost step_ms=4 device_ms=4; op aten::embedding shapes=[[1500000,128],[4096,16]]
-```
-
 ## Fix safety
 
 Unsafe: the gradients of a row that was read several times are summed in another order. (With SGD

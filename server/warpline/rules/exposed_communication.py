@@ -36,19 +36,6 @@ for images, labels in loader:
     optimizer.step()
 ```
 
-## Near misses
-
-Overlapped with the backward pass:
-
-```python
-#> manifest world_size=8; totals exposed_communication_ms=2
-from torch.nn.parallel import DistributedDataParallel
-
-model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
-for images, labels in loader:
-    loss = model(images, labels)  #> cost device_ms=80 communication_ms=40 step_ms=80
-```
-
 ## Fix safety
 
 Unsafe: gradients are rounded to bf16 for the exchange. These alternatives do not round: fewer exchanges

@@ -220,41 +220,6 @@ for x in loader:
     y = model(x.to(torch.float32))
 ```
 
-## Near misses
-
-On a CPU, for a metric:
-
-```python
-#> device kind=cpu capability=None multiprocessors=0
-loss = criterion(model(x), y)  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
-total += loss.detach().double()  #> cost device_ms=0.1; op aten::add device_ms=0.1 dtypes=double,double
-```
-
-A sum of a few numbers:
-
-```python
-total = x.double().sum()  #> cost device_ms=0.01; op aten::sum device_ms=0.01 dtypes=double
-y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
-```
-
-One float64 number used with float32 tensors, such as the scale of averaged gradients:
-
-```python
-y = x * scale  #> cost device_ms=20; op aten::mul device_ms=20 dtypes=float,double shapes=[[8192,8192],[]]
-```
-
-A number of Python's that torch on a CPU copies to float32 first:
-
-```python
-y = x / 3.0  #> cost device_ms=20; op aten::_to_copy device_ms=20 dtypes=double,Scalar shapes=[[],[]]
-```
-
-Float32 everywhere:
-
-```python
-y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
-```
-
 ## Fix safety
 
 Unsafe: float32 keeps 24 bits of the mantissa where float64 keeps 53. torch draws other random numbers in it.

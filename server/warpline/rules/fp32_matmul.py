@@ -138,67 +138,6 @@ for batch in loader:
     loss.backward()
 ```
 
-## Near misses
-
-Products in bfloat16:
-
-```python
-for batch in loader:
-    loss = model(batch)
-    #^ cost device_ms=60; op aten::mm count=9 device_ms=50 dtypes=c10::BFloat16,c10::BFloat16
-    loss.backward()
-```
-
-TF32 is allowed, and other products run under autocast:
-
-```python
-#> flags allow_tf32=true autocast=true
-for batch in loader:
-    loss = model(batch)  #> cost device_ms=60; op aten::mm count=9 device_ms=50 dtypes=float,float
-    loss.backward()
-```
-
-On a CPU there are no tensor cores:
-
-```python
-#> device kind=cpu capability=None multiprocessors=0; flags allow_tf32=false
-for batch in loader:
-    loss = model(batch)  #> cost device_ms=60; op aten::mm count=9 device_ms=50 dtypes=float,float
-    loss.backward()
-```
-
-Products with a sparse matrix:
-
-```python
-for batch in loader:
-    loss = model(batch)
-    #^ cost device_ms=60; op aten::addmm count=2 device_ms=50 dtypes=float,float,float
-    #^ kernel cusparse::csrmm_alg2_kernel<float> count=2 device_ms=50
-    loss.backward()
-```
-
-The products of an attention that compiled code computes by torch's math implementation, which is in float32
-whatever it is given:
-
-```python
-import torch
-
-torch.set_float32_matmul_precision("high")  #> flags float32_matmul_precision=high
-for batch in loader:
-    loss = model(batch)
-    #^ cost device_ms=60; op aten::bmm count=9 device_ms=50 dtypes=float,float
-    #^ kernel triton_red_fused__safe_softmax_bmm_0 count=9 device_ms=10
-    loss.backward()
-```
-
-They take almost no time:
-
-```python
-for batch in loader:
-    loss = model(batch)  #> cost device_ms=60; op aten::mm count=9 device_ms=0.1 dtypes=float,float
-    loss.backward()
-```
-
 ## Fix safety
 
 Unsafe: bfloat16 keeps 8 bits of the mantissa, float16 and TF32 keep 11, float32 24. Losses usually

@@ -62,32 +62,6 @@ for x, y in loader:
     average.update(model)
 ```
 
-## Near misses
-
-The host waits, but the device is never idle:
-
-```python
-#> totals idle_ms=0.001
-from transformers import Trainer, TrainingArguments
-
-args = TrainingArguments("out")
-#^ site framework construction=transformers.TrainingArguments "parameters=['logging_nan_inf_filter']"
-trainer = Trainer(model=model, args=args, train_dataset=data)
-trainer.train()  #> cost step_ms=119 device_ms=119 sync_ms=60
-#^ inside file=/lib/transformers/trainer.py line=1914 sync_ms=55 text='and (torch.isnan(loss)'
-```
-
-The wait is at another line:
-
-```python
-from transformers import Trainer, TrainingArguments
-
-args = TrainingArguments("out")
-#^ site framework construction=transformers.TrainingArguments "parameters=['logging_nan_inf_filter']"
-trainer = Trainer(model=model, args=args, train_dataset=data)
-trainer.train()
-```
-
 ## Fix safety
 
 Unsafe: the setting's feature is off. Without the Trainer's filter, a NaN loss appears as NaN in the log

@@ -66,45 +66,6 @@ for vectors in loader:
     show(ranked(vectors @ index.T, count=number)[:, :number])
 ```
 
-## Near misses
-
-All entries are read:
-
-```python
-import torch
-
-for scores in loader:
-    order = scores.argsort(1)
-    #^ cost step_ms=5 device_ms=5; op aten::sort device_ms=5 shapes=[[64,400000]]
-    #^ node aten.argsort.default args=[%9,1] shape=[64,400000]
-    ranks = order * 2  #> node aten.mul.Tensor args=[%0,2] shape=[64,400000]
-```
-
-The middle is read, as for a median:
-
-```python
-import torch
-
-for scores in loader:
-    middle = scores.sort(1).values[:, 200000]
-    #^ cost step_ms=5 device_ms=5; op aten::sort device_ms=5 shapes=[[64,400000]]
-    #^ node aten.sort.default args=[%9,1] shape=[64,400000]
-    #^ node aten.select.int args=[%0,1,200000] shape=[64]
-```
-
-It takes almost no time:
-
-```python
-import torch
-
-for scores in loader:
-    first = scores.sort(1).values[:, :3]
-    #^ cost step_ms=0.01; op aten::sort device_ms=0.01 shapes=[[64,4000]]
-    #^ node aten.sort.default args=[%9,1] shape=[64,4000]
-    #^ node aten.slice.Tensor args=[%0,1,0,3] shape=[64,3]
-    train(first)  #> cost device_ms=10
-```
-
 ## Fix safety
 
 Safe where only values are read, without gradients. Unsafe for indices: of equal entries `topk` may take

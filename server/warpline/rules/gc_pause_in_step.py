@@ -59,19 +59,6 @@ for epoch in range(3):
         loss = model(images)
 ```
 
-## Near misses
-
-A collection that takes almost no time:
-
-```python
-#> gc ms=0.1
-import gc
-
-for images, labels in loader:
-    train(images, labels)  #> cost device_ms=20
-    gc.collect()  #> cost cpu_ms=0.02 gc_ms=0.02
-```
-
 ## Fix safety
 
 Safe: no value depends on it. Cycles that exist when `gc.freeze()` is called are never freed. Without

@@ -41,50 +41,6 @@ Keep each layer's keys and values, and give the model only the new token: `use_c
 `past_key_values` in Transformers; in your own model, tensors of the final length (`keys[:, :, at : at + 1] =
 k`); the new token's query attends to their filled part.
 
-## Near misses
-
-A model with a cache: the query is one token, and only the keys get longer:
-
-```python
-scores = model(token, cache)
-#^ cost step_ms=30 device_ms=30
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,1,64],[8,8,400,64]] count=0.2 device_ms=10
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,1,64],[8,8,401,64]] count=0.2 device_ms=10
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,1,64],[8,8,402,64]] count=0.2 device_ms=10
-```
-
-Batches of different lengths:
-
-```python
-scores = model(batch)
-#^ cost step_ms=30 device_ms=30
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,96,64],[8,8,96,64]] count=0.2 device_ms=10
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,104,64],[8,8,104,64]] count=0.2 device_ms=10
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,112,64],[8,8,112,64]] count=0.2 device_ms=10
-```
-
-Training on sequences that get longer, whose gradients need every position:
-
-```python
-loss = model(batch)
-#^ cost step_ms=30 device_ms=30 backward_ms=15
-#^ op aten::_softmax shapes=[[8,8,96,96]] count=0.2 device_ms=5
-#^ op aten::_softmax shapes=[[8,8,97,97]] count=0.2 device_ms=5
-#^ op aten::_softmax shapes=[[8,8,98,98]] count=0.2 device_ms=5
-#^ op aten::_softmax_backward_data phase=backward shapes=[[8,8,96,96],[8,8,96,96]] count=0.2 device_ms=5
-#^ op aten::_softmax_backward_data phase=backward shapes=[[8,8,97,97],[8,8,97,97]] count=0.2 device_ms=5
-#^ op aten::_softmax_backward_data phase=backward shapes=[[8,8,98,98],[8,8,98,98]] count=0.2 device_ms=5
-```
-
-The attention costs nothing:
-
-```python
-scores = model(ids)
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,400,64],[8,8,400,64]]
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,401,64],[8,8,401,64]]
-#^ op aten::scaled_dot_product_attention shapes=[[8,8,402,64],[8,8,402,64]]
-```
-
 ## Fix safety
 
 No edit but of transformers' `use_cache`: the model has to take and return the cache. The values are the same

@@ -116,26 +116,6 @@ for speed in speeds:
         print(f"fast: {flow.fastest ** 0.5:.3f}")
 ```
 
-## Near misses
-
-A break that takes almost no time:
-
-```python
-import torch
-
-def forward(x, w):
-    print("shape")  #> cost step_ms=0.01 cpu_ms=0.01; event graph_break reason="call to builtin print"
-
-def rest(x):
-    return x @ x  #> cost device_ms=50
-```
-
-The same line in code that is not compiled:
-
-```python
-print("epoch", epoch)  #> cost step_ms=3 cpu_ms=3
-```
-
 ## Fix safety
 
 Unsafe: the compiled code no longer prints or logs it, nor calls what computes its arguments. An attribute

@@ -212,66 +212,6 @@ for images, labels in loader:
     log.push(metrics)
 ```
 
-## Near misses
-
-On a CPU, a process that grows for other reasons:
-
-```python
-#> device kind=cpu; memory growth_bytes_per_step=60000 free_bytes=20000000000
-for images, labels in loader:
-    loss = criterion(model(images), labels)  #> cost device_ms=20 nodes=40 calls=1
-    loss.backward()  #> cost calls=1
-    total += loss.item()  #> cost cpu_ms=0.1 kept_bytes=8 calls=1
-```
-
-Memory does not grow:
-
-```python
-#> memory growth_bytes_per_step=0
-total = 0.0
-for images, labels in loader:
-    loss = criterion(model(images), labels)  #> cost device_ms=20
-    loss.backward()
-    total += loss
-```
-
-The backward pass starts at the sum:
-
-```python
-#> memory growth_bytes_per_step=52428800
-for images, labels in loader:
-    total = 0.0
-    for part in images:
-        loss = criterion(model(part), labels)  #> cost device_ms=20 kept_bytes=52428800
-        total += loss
-    total.backward()
-```
-
-What is added up has no graph:
-
-```python
-#> memory growth_bytes_per_step=52428800
-class Mean:
-    def update(self, value):
-        self.sum = self.sum + value  #> cost cpu_ms=0.001 calls=1
-
-for images, labels in loader:
-    scores = model(images)  #> cost device_ms=20 kept_bytes=52428800 nodes=40 calls=1
-    mean.update(len(labels))  #> cost cpu_ms=0.01 calls=1
-    mean.update(criterion(scores, labels).item())  #> cost cpu_ms=0.01 calls=1 nodes=4
-```
-
-The name is new in each step:
-
-```python
-#> memory growth_bytes_per_step=52428800
-for images, labels in loader:
-    scores = model(images)  #> cost device_ms=20 kept_bytes=52428800 nodes=40 calls=1
-    spread = scores.square().mean()  #> cost cpu_ms=0.001 calls=1 nodes=2
-    spread = 0.9 * spread + 0.1  #> cost cpu_ms=0.001 calls=1 nodes=2
-    criterion(scores, labels).backward()
-```
-
 ## Fix safety
 
 Safe: the values stay the same. Only the graph is freed, and no backward pass uses it. No edit is offered

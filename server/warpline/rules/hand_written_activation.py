@@ -76,53 +76,6 @@ def quick_gelu(x):
 
 Nothing is edited: this is an approximation of GELU that torch has no call for.
 
-## Near misses
-
-A gate that multiplies two different tensors is not an activation:
-
-```python
-import torch
-
-def gated(x, y):
-    return x * torch.sigmoid(y)  #> cost device_ms=9
-```
-
-It takes almost no time:
-
-```python
-import torch
-
-def swish(x):
-    return x * torch.sigmoid(x)  #> cost device_ms=0.01
-
-def rest(x):
-    return x @ x  #> cost device_ms=100
-```
-
-Already fused:
-
-```python
-import torch.nn.functional as F
-
-def act(x):
-    return F.gelu(x)  #> cost device_ms=9
-```
-
-A call, with numbers that change nothing:
-
-```python
-import torch
-
-def bounded(x):
-    return 1.0 * torch.tanh(x) + 0.0  #> cost device_ms=9
-
-def scaled(act, x, gain):
-    return act(x) * gain
-    #^ cost device_ms=9
-    #^ node aten.relu.default args=[%9] shape=[4096] function=scaled of=act(x)
-    #^ node aten.mul.Tensor args=[%0,1.0] shape=[4096] function=scaled of="act(x) * gain"
-```
-
 ## Fix safety
 
 Unsafe: the same function, rounded differently (about 1e-6 of the value in float32). Softplus becomes

@@ -109,30 +109,6 @@ class CausalAttention(nn.Module):
         )
 ```
 
-## Near misses
-
-A softmax that is not attention (a mixture of experts):
-
-```python
-import torch
-
-def route(x, gate, experts):
-    weights = torch.softmax(gate(x), dim=-1)  #> cost device_ms=3
-    return weights @ experts  #> cost device_ms=30
-```
-
-It takes almost no time:
-
-```python
-import torch
-
-def attend(q, k, v):
-    return torch.softmax(q @ k.transpose(-2, -1), dim=-1) @ v  #> cost device_ms=0.01
-
-def rest(x):
-    return x @ x  #> cost device_ms=100
-```
-
 ## Fix safety
 
 Unsafe: the fused kernels sum in another order (differences of about 1e-6 of the value in float32, 1e-2

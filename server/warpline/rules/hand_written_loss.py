@@ -68,34 +68,6 @@ def bce(logits, labels):
     return torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
 ```
 
-## Near misses
-
-A mean of squares, not of squared differences:
-
-```python
-def penalty(w):
-    return (w ** 2).mean()  #> cost device_ms=9
-```
-
-It takes almost no time:
-
-```python
-def mse(a, b):
-    return ((a - b) ** 2).mean()  #> cost device_ms=0.01
-
-def rest(x):
-    return x @ x  #> cost device_ms=100
-```
-
-Already fused:
-
-```python
-import torch.nn.functional as F
-
-def loss_of(logits, target):
-    return F.cross_entropy(logits, target)  #> cost device_ms=9
-```
-
 ## Fix safety
 
 Unsafe: the same value up to rounding (about 1e-6 of it in float32). The fused form stays finite where

@@ -193,45 +193,6 @@ def forward(self, x):
 
 Nothing is edited: `std` divides by one less than the size, and `eps` is added outside the root.
 
-## Near misses
-
-The mean is over one dimension, the variance over two:
-
-```python
-def scaled(x):
-    middle = x.mean(-1, keepdim=True)
-    spread = x.square().mean(-1, keepdim=True).mean(-2, keepdim=True) - middle**2  #> cost device_ms=9
-    return (x - middle) / torch.sqrt(spread + 1e-5)  #> cost device_ms=9
-```
-
-Standardizing over the batch is not a LayerNorm:
-
-```python
-def standardise(x):
-    return (x - x.mean(0, keepdim=True)) / torch.sqrt(x.var(0, keepdim=True) + 1e-5)  #> cost device_ms=9
-```
-
-It takes almost no time:
-
-```python
-def norm(x):
-    y = x - x.mean(-1, keepdim=True)  #> cost device_ms=0.01
-    return y / torch.sqrt(y.pow(2).mean(-1, keepdim=True) + 1e-5)  #> cost device_ms=0.01
-    # ...
-
-def rest(x):
-    return x @ x  #> cost device_ms=100
-```
-
-Already fused:
-
-```python
-import torch.nn.functional as F
-
-def norm(self, x):
-    return F.layer_norm(x, x.shape[-1:], self.weight, self.bias)  #> cost device_ms=9
-```
-
 ## Fix safety
 
 Unsafe: the kernel sums in another order, and in float32 for every input type, so values change by

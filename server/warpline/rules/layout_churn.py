@@ -125,35 +125,6 @@ class FeedForward(nn.Module):
         return self.second(y)
 ```
 
-## Near misses
-
-What follows needs the copy:
-
-```python
-import torch
-
-class A(torch.nn.Module):
-    def forward(self, y):
-        return self.out(y.transpose(1, 2).contiguous().view(8, 1024, 768))
-        #^ cost step_ms=9 device_ms=9 forward_ms=9
-        #^ node aten.transpose.int args=[%9,1,2] shape=[8,1024,12,64] function=A.forward
-        #^ node aten.clone.default args=[%0,'{"memory_format":0}'] shape=[8,1024,12,64] function=A.forward
-        #^ node aten.view.default args=[%1,[8,1024,768]] shape=[8,1024,768] function=A.forward
-```
-
-It takes almost no time:
-
-```python
-import torch
-
-for images in loader:
-    x = images.permute(0, 3, 1, 2).contiguous()
-    #^ cost step_ms=0.1
-    #^ node aten.permute.default args=[%9,[0,3,1,2]] shape=[32,3,64,64]
-    #^ node aten.clone.default args=[%0,'{"memory_format":0}'] shape=[32,3,64,64]
-    y = x * 2  #> cost device_ms=60; node aten.mul.Tensor args=[%1,2] shape=[32,3,64,64]
-```
-
 ## Fix safety
 
 Unsafe: kernels for another layout may round otherwise. The edit leaves out `.contiguous()` where everything

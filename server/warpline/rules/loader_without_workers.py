@@ -225,63 +225,6 @@ for epoch in range(14):
         train(images, labels)
 ```
 
-## Near misses
-
-A loader that is as slow, but has workers (`too-few-loader-workers` reports that):
-
-```python
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=32, num_workers=2)  #> site loader num_workers=2 in_main_ms=0
-for batch in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader
-    train(batch)  #> cost device_ms=10
-```
-
-A loader without workers that takes almost no time:
-
-```python
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=32)  #> site loader num_workers=0 in_main_ms=0.1
-for batch in loader:  #> cost cpu_ms=0.1 idle_ms=0.1 loader_ms=0.1; use loader
-    train(batch)  #> cost device_ms=30
-```
-
-Batches that are taken whole already:
-
-```python
-from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
-
-points = TensorDataset(positions, charges)
-rows = BatchSampler(RandomSampler(points), 64, False)
-loader = DataLoader(points, batch_size=None, sampler=rows)
-#^ site loader num_workers=0 dataset_type=TensorDataset in_main_ms=0.8 with.batch_size=None
-for batch in loader:  #> cost cpu_ms=0.8 idle_ms=0.8 loader_ms=0.8; use loader
-    train(batch)  #> cost device_ms=5
-```
-
-A loader created in every step, as for a validation in the step, would start its workers each time:
-
-```python
-from torch.utils.data import DataLoader
-
-def validate():
-    loader = DataLoader(dataset, batch_size=32)
-    #^ site loader num_workers=0 in_main_ms=5; cost cpu_ms=0.1 calls=1
-    for batch in loader:  #> cost cpu_ms=5 idle_ms=5 loader_ms=5; use loader
-        score(batch)  #> cost device_ms=30
-```
-
-No measured cost:
-
-```python
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=32)  #> site loader num_workers=0
-for batch in loader:  #> use loader
-    train(batch)  #> cost device_ms=30
-```
-
 ## Fix safety
 
 Unsafe: the order of the samples stays the same, but each worker has its own random numbers, so random

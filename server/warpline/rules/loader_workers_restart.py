@@ -178,42 +178,6 @@ for epoch in range(90):
         train(rows)
 ```
 
-## Near misses
-
-Long epochs, and nothing is known of their beginning:
-
-```python
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=64, num_workers=4)
-#^ site loader num_workers=4 persistent_workers=false batches_per_epoch=5000 epochs_started=1
-for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
-    train(images, labels)  #> cost device_ms=20
-```
-
-A single epoch:
-
-```python
-#> workers batch_ms=100
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=64, num_workers=8)
-#^ site loader num_workers=8 persistent_workers=false batches_per_epoch=200 start_ms=900
-for images, labels in loader:  #> cost cpu_ms=0.2 idle_ms=0.2 loader_ms=0.2; use loader
-    train(images, labels)  #> cost device_ms=20 step_ms=20
-```
-
-Workers that keep running:
-
-```python
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)
-#^ site loader num_workers=4 persistent_workers=true batches_per_epoch=4 epochs_started=12
-for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
-    train(images, labels)  #> cost device_ms=20
-```
-
 ## Fix safety
 
 Unsafe: workers keep their copy of the dataset and their random state between epochs. They do not see

@@ -25,16 +25,6 @@ A smaller batch with gradient accumulation, activation checkpointing
 (`torch.utils.checkpoint.checkpoint`) of the largest blocks, or bf16 autocast, which halves the
 activations.
 
-## Near misses
-
-Enough free memory:
-
-```python
-#> device memory_bytes=80000000000; memory peak_bytes=40000000000
-for images in loader:
-    loss = model(images)  #> cost device_ms=20 memory_bytes=30000000000
-```
-
 ## Fix safety
 
 Display: the right choice depends on the model.

@@ -45,29 +45,6 @@ for x in loader:
     logits = head(x)
 ```
 
-## Near misses
-
-Every size is a multiple of eight:
-
-```python
-y = x @ w
-#^ cost device_ms=20; op aten::mm device_ms=20 shapes=[[8192,768],[768,50304]] dtypes=c10::Half,c10::Half
-```
-
-Float32 without tensor cores:
-
-```python
-y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 shapes=[[8192,768],[768,50257]] dtypes=float,float
-```
-
-It takes almost no time:
-
-```python
-y = x @ w
-#^ cost device_ms=0.01; op aten::mm device_ms=0.01 shapes=[[64,7],[7,9]] dtypes=c10::Half,c10::Half
-z = f(x)  #> cost device_ms=50
-```
-
 ## Fix safety
 
 Unsafe: the padded layer has more parameters, so older checkpoints no longer fit. A softmax over the

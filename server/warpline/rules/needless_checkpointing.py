@@ -171,58 +171,6 @@ class Model(torch.nn.Module):
         return self.head(x)
 ```
 
-## Near misses
-
-The activations may not fit:
-
-```python
-#> device memory_bytes=80000000000
-#> memory peak_bytes=70000000000 free_bytes=900000000
-x = checkpoint(block, x, use_reentrant=False)
-#^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
-#^ op aten::mm phase=recompute count=24 device_ms=9 shapes=[[8192,1024],[1024,4096]] dtypes=float
-```
-
-Nothing is computed again:
-
-```python
-#> device memory_bytes=80000000000
-#> memory peak_bytes=9000000000 free_bytes=60000000000
-x = block(x)
-#^ cost step_ms=60 device_ms=60
-#^ op aten::mm count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float device_ms=15
-```
-
-The recomputed code is compiled, and its memory was not recorded:
-
-```python
-#> device memory_bytes=80000000000
-#> memory peak_bytes=9000000000 free_bytes=60000000000
-x = checkpoint(block, x, use_reentrant=False)
-#^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
-```
-
-What the recomputed passes leave allocated would not fit:
-
-```python
-#> device memory_bytes=80000000000
-#> memory peak_bytes=9000000000 free_bytes=60000000000
-#> totals recomputed_bytes=50000000000
-x = checkpoint(block, x, use_reentrant=False)
-#^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
-#^ op aten::mm phase=recompute count=24 device_ms=9 shapes=[[8192,1024],[1024,4096]] dtypes=float
-```
-
-A recurrent layer, whose kernel stores its gates for the backward pass, and whose memory was not recorded:
-
-```python
-#> device memory_bytes=80000000000
-#> memory peak_bytes=9000000000 free_bytes=60000000000
-x = checkpoint(block, x, use_reentrant=False)
-#^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
-#^ op aten::_cudnn_rnn phase=recompute count=12 device_ms=15 shapes=[[512,64,1024]] dtypes=float
-```
-
 ## Fix safety
 
 Unsafe: values stay the same, but the step needs more memory, and longer sequences or larger batches than

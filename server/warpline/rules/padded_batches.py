@@ -82,39 +82,6 @@ with torch.inference_mode():
 `self.order = numpy.argsort(sizes)`: rows of similar length share a batch. Where nothing is trained the order
 does not matter.
 
-## Near misses
-
-Hardly anything is padding:
-
-```python
-#> steps step_ms=40
-for ids, labels in loader:
-    loss = criterion(model(ids), labels)
-    #^ padding rows=32 columns=512 padded=100 shared=0
-    #^ cost step_ms=38 device_ms=38; op aten::mm device_ms=38 shapes=[[16384,768],[768,768]]
-```
-
-Sequences that a program writes, whose ends repeat one token:
-
-```python
-#> steps step_ms=40
-with torch.no_grad():
-    while text.shape[1] < 200:
-        words = words_of(text)
-        #^ padding rows=8 columns=97 padded=400 shared=40
-        #^ cost step_ms=38 device_ms=38; op aten::mm device_ms=38 shapes=[[776,768],[768,768]]
-        #^ op aten::embedding shapes=[[9000,768],[8,98]] count=0.2
-        #^ op aten::embedding shapes=[[9000,768],[8,99]] count=0.2
-        #^ op aten::embedding shapes=[[9000,768],[8,100]] count=0.2
-        text = torch.cat([text, pick(head(words[:, -1]))], 1)
-```
-
-A lookup that costs nothing:
-
-```python
-x = embedding(ids)  #> padding rows=32 columns=512 padded=9000 shared=200
-```
-
 ## Fix safety
 
 Unsafe: a function that fills rows up to a fixed length fills them up to the longest of the batch. Padding

@@ -223,32 +223,6 @@ for x in Archive(survey()).runs(starts):
     train(x)
 ```
 
-## Near misses
-
-Already pinned:
-
-```python
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, num_workers=8, pin_memory=True)  #> site loader num_workers=8 pin_memory=true
-for images in loader:  #> use loader
-    images = images.to(device, non_blocking=True)  #> cost device_ms=6 copy_ms=6
-    #^ kernel "Memcpy HtoD (Pinned -> Device)" device_ms=6 kind=copy
-    train(images)  #> cost device_ms=30
-```
-
-A copy that takes almost no time:
-
-```python
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, num_workers=8)  #> site loader num_workers=8 pin_memory=false
-for images in loader:  #> use loader
-    images = images.to(device)  #> cost device_ms=0.01 copy_ms=0.01
-    #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=0.01 kind=copy
-    train(images)  #> cost device_ms=30
-```
-
 ## Fix safety
 
 Safe: the stream keeps the order, so the same values arrive. Pinned memory cannot be swapped out, so the

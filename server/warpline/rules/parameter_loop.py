@@ -179,32 +179,6 @@ for images in loader:
 
 `torch._foreach_mul_(tensors, factors)` with a list of numbers.
 
-## Near misses
-
-A loop over layers, which autograd records:
-
-```python
-for layer, scale in zip(self.layers, self.scales):
-    x = x + layer(x) * scale
-    #^ cost step_ms=30 cpu_ms=6 device_ms=30 launches=100 calls=24 nodes=72
-    #^ op aten::add count=24 cpu_ms=2; op aten::mul count=24 cpu_ms=2
-```
-
-A few tensors:
-
-```python
-for p in model.head.parameters():
-    p.mul_(0.999)  #> cost step_ms=6 cpu_ms=6 launches=2 calls=2; op aten::mul_ count=2 cpu_ms=2
-```
-
-It takes almost no time:
-
-```python
-for p in model.parameters():
-    p.mul_(0.999)  #> cost cpu_ms=0.02 launches=200 calls=200; op aten::mul_ count=200 cpu_ms=0.02
-train(model)  #> cost device_ms=40
-```
-
 ## Fix safety
 
 Unsafe: on a GPU, an operation that multiplies and adds may round otherwise in the last bit. Safe on CPUs, and

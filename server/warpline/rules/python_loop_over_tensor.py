@@ -293,67 +293,6 @@ def neighbours(graph, seeds):
     return [graph[int(node)] for node in nodes.tolist()]
 ```
 
-## Near misses
-
-A cell that gets what it gave:
-
-```python
-for t in range(64):
-    h, c = cell(x, (h, c))
-    #^ cost step_ms=12 cpu_ms=12 calls=64
-    #^ op aten::lstm_cell count=64 cpu_ms=9 shapes=[[16,6],[],[128,6],[128,32],[128],[128]]
-    x = head(h)  #> cost step_ms=0.1 calls=64
-```
-
-Micro-batches:
-
-```python
-for piece in images.chunk(16):
-    #^ op aten::split count=1 shapes=[[64,100]] cpu_ms=0.1; cost step_ms=0.2 cpu_ms=0.2
-    loss = model(piece).sum()  #> cost step_ms=12 idle_ms=10 cpu_ms=12; op aten::addmm count=64 cpu_ms=5
-    loss.backward()
-```
-
-A loop over a few layers, each a large operation:
-
-```python
-for i in range(12):
-    x = layers[i](x)  #> cost step_ms=40 device_ms=40 launches=120; op aten::addmm count=12 device_ms=40
-```
-
-A training loop:
-
-```python
-for i in range(1000):
-    batch = data[i]  #> cost step_ms=1 cpu_ms=1; op aten::select count=1 cpu_ms=1
-    loss = model(batch)  #> cost device_ms=40
-```
-
-A recurrent network, whose cell needs the previous result:
-
-```python
-for t in range(x.shape[1]):
-    h = cell(x[:, t], h)  #> cost step_ms=12 idle_ms=10 cpu_ms=12; op aten::select count=64 cpu_ms=1
-```
-
-Iterations that compute more than a linear function of what the one before gave:
-
-```python
-def logistic(x, state):
-    for t in range(x.shape[0]):
-        state = 0.9 * state * (1 - state) + x[t]
-        #^ cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
-    return state
-```
-
-It takes almost no time:
-
-```python
-for i in range(x.size(0)):
-    y[i] = x[i] * 2  #> cost step_ms=0.01 cpu_ms=0.01; op aten::select count=64 cpu_ms=0.01
-train(y)  #> cost device_ms=40
-```
-
 ## Fix safety
 
 Unsafe: what is summed or multiplied is so in another order. The edit is offered where the record shows that

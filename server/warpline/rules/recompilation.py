@@ -158,36 +158,6 @@ def pool(x):
     return x.mean(0)
 ```
 
-## Near misses
-
-Compiled once:
-
-```python
-import torch
-
-compiled = torch.compile(model)  #> site compile mode=default
-loss = compiled(batch)  #> cost step_ms=50 device_ms=50; event compile milliseconds=9000
-```
-
-Compiled twice, as for a smaller last batch:
-
-```python
-import torch
-
-compiled = torch.compile(model)  #> site compile mode=default
-loss = compiled(batch)
-#^ cost step_ms=50; event recompile count=1 milliseconds=9000 reason="size mismatch at index 0"
-```
-
-The compilations took almost no time:
-
-```python
-import torch
-
-compiled = torch.compile(model)  #> site compile mode=default
-loss = compiled(batch)  #> cost step_ms=50; event recompile count=6 milliseconds=0.2 reason="size mismatch"
-```
-
 ## Fix safety
 
 Unsafe: code for dynamic shapes rounds differently, and runs a little slower.

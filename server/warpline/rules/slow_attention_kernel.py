@@ -130,68 +130,6 @@ def attend(q, k, v):
 
 `torch.autocast("cuda", torch.bfloat16)` around the forward pass, or weights in bfloat16.
 
-## Near misses
-
-cuDNN has its plan already:
-
-```python
-#> steps step_ms=45; totals idle_ms=8
-import torch.nn.functional as F
-
-def attend(q, k, v):
-    return F.scaled_dot_product_attention(q, k, v)
-    #^ cost step_ms=9 cpu_ms=2 device_ms=8 idle_ms=1 launches=16
-    #^ op aten::_scaled_dot_product_cudnn_attention count=8 cpu_ms=1 shapes=[[8,12,512,64],[8,12,512,64]]
-```
-
-It made one for the last batch of an epoch, which has fewer samples:
-
-```python
-#> steps step_ms=45; totals idle_ms=8
-import torch.nn.functional as F
-
-def attend(q, k, v):
-    return F.scaled_dot_product_attention(q, k, v)
-    #^ cost step_ms=9 cpu_ms=2 device_ms=8 idle_ms=6 launches=16
-    #^ op aten::_scaled_dot_product_cudnn_attention count=8 cpu_ms=1 shapes=[[8,12,512,64],[8,12,512,64]]
-    #^ op aten::_scaled_dot_product_cudnn_attention count=1 cpu_ms=6 shapes=[[3,12,512,64],[3,12,512,64]]
-```
-
-A fused kernel runs already, and nothing says that its mask is causal:
-
-```python
-#> steps step_ms=50
-import torch.nn.functional as F
-
-def attend(q, k, v, mask):
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    #^ cost step_ms=30 device_ms=30; op aten::_scaled_dot_product_efficient_attention device_ms=30
-    #^ op aten::scaled_dot_product_attention shapes=[[8,9,64],[8,9,64],[8,9,64],[9,9]] dtypes=c10::Half
-```
-
-All products are in float32, which is for `fp32-matmul` to say:
-
-```python
-#> steps step_ms=50
-import torch.nn.functional as F
-
-def attend(x):
-    q, k, v = project(x)
-    #^ cost step_ms=10 device_ms=10; op aten::mm count=2 device_ms=0.1 dtypes=float,float
-    return F.scaled_dot_product_attention(q, k, v)
-    #^ cost step_ms=30 device_ms=30
-    #^ op aten::_scaled_dot_product_efficient_attention device_ms=30 shapes=[[9,4],[9,4],[9,4]] dtypes=float
-```
-
-An attention that costs nothing:
-
-```python
-import torch.nn.functional as F
-
-def attend(q, k, v):
-    return F.scaled_dot_product_attention(q, k, v)
-```
-
 ## Fix safety
 
 Unsafe: another kernel adds in another order, so results differ by rounding. Inputs in 16 bits round each

@@ -131,52 +131,6 @@ for at in range(0, len(order), 16):
 Clean the scans once, before the loop, and take the rows of each batch from the result. What is drawn again
 for each sample can be made in the workers of a `DataLoader`, or for the whole batch at once.
 
-## Near misses
-
-A line that runs once for each batch, of a script that makes its batches itself:
-
-```python
-import torch
-
-for at in range(0, len(order), 16):
-    batch = despeckled(scans[order[at : at + 16]])  #> cost cpu_ms=40 idle_ms=40 calls=1
-    loss = model(torch.from_numpy(batch)).mean()
-    #^ cost step_ms=20 device_ms=18 idle_ms=2 launches=90 calls=1; op aten::linear shapes=[[16,64],[64,64]]
-```
-
-No line stands out:
-
-```python
-from torch.utils.data import DataLoader, Dataset
-
-
-class Scans(Dataset):
-    def __getitem__(self, index):
-        image = read(self.paths[index])  #> cost cpu_ms=10 idle_ms=10 loader_ms=10
-        image = crop(image)  #> cost cpu_ms=10 idle_ms=10 loader_ms=10
-        return normalise(image)  #> cost cpu_ms=10 idle_ms=10 loader_ms=10
-
-
-for batch in DataLoader(Scans()):
-#^ cost cpu_ms=4 idle_ms=4 loader_ms=4; use loader; site loader num_workers=0
-    train(batch)  #> cost device_ms=10
-```
-
-A slow line, but the step does not wait for batches:
-
-```python
-from torch.utils.data import DataLoader, Dataset
-
-
-class Scans(Dataset):
-    def __getitem__(self, index):
-        return parse(self.paths[index])  #> cost cpu_ms=0.2 idle_ms=0.2 loader_ms=0.2
-
-
-for batch in DataLoader(Scans()):  #> cost cpu_ms=0.1 loader_ms=0.1; use loader; site loader num_workers=0
-    train(batch)  #> cost device_ms=100
-```
-
 ## Fix safety
 
 Display: only the author knows what the line computes and where else that could be done. The edit is unsafe:

@@ -30,47 +30,6 @@ sum_rows[(32,)](x, y, cols, BLOCK=1024)
 Nothing is edited. Give each program less to do and launch more of them: smaller blocks, a second
 grid dimension over the columns, or a larger batch.
 
-## Near misses
-
-At least as many blocks as multiprocessors:
-
-```python
-import triton
-import triton.language as tl
-
-@triton.jit
-def double(x_ptr, BLOCK: tl.constexpr):
-    ...
-
-double[(256,)](x, BLOCK=1024)
-#^ cost device_ms=4; kernel double count=1 device_ms=4 grid=(256,1,1) block=(128,1,1)
-```
-
-A library's kernel, whose grid the user cannot change:
-
-```python
-y = x @ w  #> cost device_ms=4; kernel gemm count=1 device_ms=4 grid=(4,16,1) block=(128,1,1)
-```
-
-A short kernel that is launched often (its launch overhead is the problem):
-
-```python
-import triton
-
-@triton.jit
-def add(x_ptr):
-    ...
-
-add[(1,)](x)  #> cost device_ms=4; kernel add count=2000 device_ms=4 grid=(1,1,1) block=(128,1,1)
-```
-
-A library's persistent kernel, with one block per multiprocessor:
-
-```python
-torch.distributed.all_reduce(x)
-#^ cost device_ms=4; kernel ncclKernel count=1 device_ms=4 grid=(24,1,1) kind=communication
-```
-
 ## Fix safety
 
 No edit is offered.

@@ -43,16 +43,6 @@ Give that rank as much work as the others, and move work that only it does (logg
 evaluation) out of the step. If the finding names no line of that rank, `warpline ranks RUN` compares the
 lines of all ranks, and `warpline show RUN/ranks/N` prints those of one rank.
 
-## Near misses
-
-The ranks wait for each other in turn:
-
-```python
-#> manifest world_size=8; totals collective_wait_ms=1
-for images, labels in loader:
-    loss = model(images, labels)  #> cost device_ms=80 communication_ms=30
-```
-
 ## Fix safety
 
 Display: what is to be done depends on why that rank does more there.

@@ -93,50 +93,6 @@ optimizer.step()
 
 Nothing is edited: the last pass has to all-reduce the gradients, and it is unknown which pass that is.
 
-## Near misses
-
-The script switches the all-reduce itself:
-
-```python
-#> manifest world_size=2; totals exposed_communication_ms=12
-from torch.nn.parallel import DistributedDataParallel
-
-model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
-for micro in range(4):
-    model.require_backward_grad_sync = micro == 3
-    loss = criterion(model(batch()))  #> cost device_ms=40 communication_ms=16 step_ms=52
-    loss.backward()  #> cost cpu_ms=1 calls=4
-optimizer.step()
-```
-
-One backward pass per optimizer step:
-
-```python
-#> manifest world_size=2; totals exposed_communication_ms=12
-from torch.nn.parallel import DistributedDataParallel
-
-model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
-for images, labels in loader:
-    loss = criterion(model(images), labels)  #> cost device_ms=40 communication_ms=16 step_ms=52
-    loss.backward()  #> cost cpu_ms=1 calls=1
-    optimizer.step()
-```
-
-The script uses `no_sync`:
-
-```python
-#> manifest world_size=2; totals exposed_communication_ms=12
-from torch.nn.parallel import DistributedDataParallel
-
-model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
-for i, images in enumerate(loader):
-    with model.no_sync():
-        loss = criterion(model(images))  #> cost device_ms=40 communication_ms=16 step_ms=52
-        loss.backward()  #> cost cpu_ms=1 calls=4
-    if (i + 1) % 4 == 0:
-        optimizer.step()
-```
-
 ## Fix safety
 
 Unsafe: each device first sums its own gradients, so they are rounded in another order.

@@ -268,57 +268,6 @@ for images, labels in loader:
     best = torch.minimum(best, loss.detach().clone())
 ```
 
-## Near misses
-
-Anomaly detection waits, not the line whose gradients it checks:
-
-```python
-#> totals idle_ms=8; flags anomaly_mode=true
-for images, labels in loader:
-    loss = criterion(model(images), labels)  #> cost device_ms=12 sync_ms=9 check_ms=12 step_ms=20
-```
-
-The wait is short without the profiler too:
-
-```python
-#> totals idle_ms=8; flags surveyed_ms=20.1; steps step_ms=20
-for images, labels in loader:
-    loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
-    if not torch.isfinite(loss):
-        #^ cost cpu_ms=0.1 sync_ms=0.02 step_ms=0.1 syncs=1
-        #^ site sync what=bool calls=1 wait_ms=0.02 direct=true
-        break
-```
-
-The device is never idle, so the wait costs nothing:
-
-```python
-#> totals idle_ms=0.001
-total = 0.0
-for images, labels in loader:
-    loss = train(images, labels)  #> cost device_ms=20
-    total += loss.item()  #> cost cpu_ms=19 sync_ms=19 step_ms=0.001
-```
-
-An optimizer that adds up the rows of sparse gradients, as torch's Adagrad does, waits by itself:
-
-```python
-#> totals idle_ms=8
-for dishes in loader:
-    loss = train(dishes)  #> cost device_ms=12 idle_ms=8 step_ms=20
-    tables.step()  #> cost cpu_ms=2 sync_ms=1.8 step_ms=1 syncs=10; op aten::_coalesce count=2
-```
-
-Read only every 100 steps:
-
-```python
-#> totals idle_ms=8
-for step, images in enumerate(loader):
-    loss = train(images)  #> cost device_ms=12 idle_ms=8 step_ms=20
-    if step % 100 == 0:
-        print(loss.item())
-```
-
 ## Fix safety
 
 Safe if the sum or the list is only read after the loop, or the sum now and then: a sum in double precision

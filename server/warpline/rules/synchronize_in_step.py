@@ -52,42 +52,6 @@ for step in range(1000):
 
 More slots, so that the copy is over long before. The wait itself has to stay.
 
-## Near misses
-
-Outside of the loop, or if the device is always busy:
-
-```python
-#> totals idle_ms=0.001
-import torch
-
-for images, labels in loader:
-    train(images, labels)  #> cost device_ms=20
-    torch.cuda.synchronize()  #> cost cpu_ms=12 sync_ms=12 step_ms=0.001
-```
-
-```python
-import torch
-
-for images, labels in loader:
-    train(images, labels)  #> cost device_ms=20
-torch.cuda.synchronize()
-```
-
-A copy to pinned memory of the host does not wait. The synchronization may be all that keeps the host from
-reading the values too early:
-
-```python
-#> totals idle_ms=6
-import torch
-
-for images in loader:
-    scores = model(images)  #> cost device_ms=14 idle_ms=6 step_ms=20
-    answer.copy_(scores, non_blocking=True)
-    #^ kernel "Memcpy DtoH (Device -> Pinned)" device_ms=0.01 kind=copy
-    torch.cuda.synchronize()  #> cost cpu_ms=12 sync_ms=12 step_ms=0.1
-    send(answer.numpy())
-```
-
 ## Fix safety
 
 Safe: no value depends on it. There is no edit where the wait is for an event or a stream, or where the script

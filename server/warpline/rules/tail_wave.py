@@ -30,57 +30,6 @@ softmax[(rows,)](x)
 Nothing is edited. Choose block sizes or problem sizes so that the number of blocks is a multiple of the
 wave size, or launch one program per free slot, each with a loop (a persistent kernel).
 
-## Near misses
-
-The last wave is full:
-
-```python
-import triton
-
-@triton.jit
-def softmax(x_ptr):
-    ...
-
-softmax[(rows,)](x)
-#^ cost device_ms=4
-#^ kernel softmax count=2 device_ms=4 grid=(264,1,1) block=(256,1,1) registers=255 shared_bytes=100000
-```
-
-So many waves that the last one does not matter:
-
-```python
-import triton
-
-@triton.jit
-def softmax(x_ptr):
-    ...
-
-softmax[(rows,)](x)
-#^ cost device_ms=4
-#^ kernel softmax count=2 device_ms=4 grid=(5290,1,1) block=(256,1,1) registers=255 shared_bytes=100000
-```
-
-A cuBLAS kernel:
-
-```python
-y = x @ w
-#^ cost device_ms=4
-#^ kernel gemm count=2 device_ms=4 grid=(136,1,1) block=(256,1,1) registers=255 shared_bytes=100000
-```
-
-The trace does not say how many registers it uses:
-
-```python
-import triton
-
-@triton.jit
-def softmax(x_ptr):
-    ...
-
-softmax[(rows,)](x)
-#^ cost device_ms=4; kernel softmax count=2 device_ms=4 grid=(136,1,1) block=(256,1,1)
-```
-
 ## Fix safety
 
 No edit is offered.

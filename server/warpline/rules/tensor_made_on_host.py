@@ -164,51 +164,6 @@ for images in loader:
     train(images, shocks(8, 1024, images))
 ```
 
-## Near misses
-
-An array that exists already:
-
-```python
-import torch
-
-def window(data, at, device):
-    piece = data[at : at + 64]  #> cost cpu_ms=3
-    return torch.from_numpy(piece).to(device)
-    #^ cost device_ms=10 copy_ms=10; site tensor op=from_numpy device=cpu to=cuda bytes=8388608 calls=1
-```
-
-Created on the device:
-
-```python
-import torch
-
-for images in loader:
-    mask = torch.zeros(4096, 4096, device=device)  #> cost device_ms=3
-    train(images, mask)  #> cost device_ms=30
-```
-
-A batch from the loader:
-
-```python
-loader = torch.utils.data.DataLoader(dataset, batch_size=64)  #> site loader num_workers=0
-for images, labels in loader:
-    #^ cost cpu_ms=12 idle_ms=11 loader_ms=11 step_ms=12; use loader
-    #^ site tensor op=tensor device=cpu to=cuda bytes=512 calls=1
-    labels = labels.to(device)  #> cost cpu_ms=0.1
-    train(images, labels)  #> cost device_ms=30
-```
-
-On the host, but it takes almost no time:
-
-```python
-import torch
-
-for images in loader:
-    scale = torch.ones(1).to(device)
-    #^ cost cpu_ms=0.02; site tensor op=ones device=cpu to=cuda bytes=4 calls=1
-    train(images, scale)  #> cost device_ms=30
-```
-
 ## Fix safety
 
 Safe for constants and ranges. Unsafe for random tensors: their values then come from the device's

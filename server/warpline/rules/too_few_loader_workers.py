@@ -134,51 +134,6 @@ for power, labels in loader:  #> cost cpu_ms=80 idle_ms=80 loader_ms=80; use loa
 
 `OPENBLAS_NUM_THREADS=1` in the environment, and more workers.
 
-## Near misses
-
-The same where workers with one thread would have no core either:
-
-```python
-#> flags cpu_count=3; workers batch_ms=200 busy=1.6
-from torch.utils.data import DataLoader
-
-loader = DataLoader(spectra, batch_size=64, num_workers=2)  #> site loader num_workers=2 epochs_started=1
-for power, labels in loader:  #> cost cpu_ms=80 idle_ms=80 loader_ms=80; use loader
-    train(power, labels)  #> cost device_ms=20
-```
-
-Workers that compute, on a CPU whose cores the operators' threads take:
-
-```python
-#> device kind=cpu; flags cpu_count=2 threads=2; workers batch_ms=50 busy=0.9
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=16, num_workers=1)  #> site loader num_workers=1 epochs_started=1
-for images, labels in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader
-    train(images, labels)  #> cost cpu_ms=10
-```
-
-As many workers as cores but one, which makes the steps, so more would not help:
-
-```python
-#> flags cpu_count=3; workers batch_ms=60
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=64, num_workers=2)  #> site loader num_workers=2 epochs_started=1
-for images, labels in loader:  #> cost cpu_ms=20 idle_ms=20 loader_ms=20; use loader
-    train(images, labels)  #> cost device_ms=10
-```
-
-The host waits, but the device is busy with earlier steps:
-
-```python
-from torch.utils.data import DataLoader
-
-loader = DataLoader(dataset, batch_size=64, num_workers=2)  #> site loader num_workers=2
-for images, labels in loader:  #> cost cpu_ms=20 loader_ms=20 step_ms=0.1; use loader
-    train(images, labels)  #> cost device_ms=30
-```
-
 ## Fix safety
 
 Unsafe: each worker has its own random numbers, so random augmentation gives other values. More workers

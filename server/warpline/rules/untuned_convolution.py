@@ -36,39 +36,6 @@ for images, labels in loader:
     loss = criterion(logits, labels)
 ```
 
-## Near misses
-
-Already on:
-
-```python
-#> flags cudnn_benchmark=true deterministic=false
-logits = model(images)  #> cost device_ms=30; op aten::cudnn_convolution count=53 device_ms=25
-```
-
-Shapes that change from step to step, so that each would be timed again:
-
-```python
-#> flags cudnn_benchmark=false deterministic=false
-logits = model(images)
-#^ cost device_ms=30
-#^ op aten::cudnn_convolution count=0.2 device_ms=6
-#^ op aten::cudnn_convolution count=0.4 device_ms=9
-```
-
-The script requires determinism:
-
-```python
-#> flags cudnn_benchmark=false deterministic=true
-logits = model(images)  #> cost device_ms=30; op aten::cudnn_convolution count=53 device_ms=25
-```
-
-Convolutions take little time:
-
-```python
-#> flags cudnn_benchmark=false deterministic=false
-logits = model(images)  #> cost device_ms=30; op aten::cudnn_convolution count=1 device_ms=0.1
-```
-
 ## Fix safety
 
 Unsafe: another algorithm rounds differently (about 1e-6 of the value in float32), and the fastest

@@ -40,54 +40,6 @@ def objective(model, ids, labels):
 Select the positions before the layer: `wanted = labels != -100`, then `model.head(states[wanted])` and
 `labels[wanted]`. For the next token of a generation, `model.head(states[:, -1:])`.
 
-## Near misses
-
-Nearly all targets count:
-
-```python
-#> tensor %20 shape=[30000,512] parameter=true; tensor %21 shape=[4096,512]
-#> tensor %22 shape=[4096] unscored=200
-scores = model.head(states)
-#^ cost step_ms=9 device_ms=9; op aten::mm shapes=[[4096,512],[512,30000]] device_ms=3
-#^ node aten.t.default args=[%20] shape=[512,30000]
-#^ node aten.mm.default args=[%21,%0] shape=[4096,30000]
-loss = F.cross_entropy(scores, labels)
-#^ node aten._log_softmax.default args=[%1] shape=[4096,30000]
-#^ node aten.nll_loss_forward.default args=[%2,%22] shape=[]
-```
-
-Some rows are taken for one loss, and another one reads all of them:
-
-```python
-#> tensor %20 shape=[30000,512] parameter=true; tensor %21 shape=[4096,512]; tensor %22 shape=[100]
-scores = model.head(states)
-#^ cost step_ms=9 device_ms=9; op aten::mm shapes=[[4096,512],[512,30000]] device_ms=3
-#^ node aten.t.default args=[%20] shape=[512,30000]
-#^ node aten.mm.default args=[%21,%0] shape=[4096,30000]
-total = score(scores[places]) + scores.mean()
-#^ node aten.index.Tensor args=[%1,%22] shape=[100,30000]
-#^ node aten.mean.default args=[%1] shape=[]
-```
-
-Each class' score is looked up in its own row:
-
-```python
-#> tensor %20 shape=[8,512] parameter=true; tensor %21 shape=[4096,512]; tensor %22 shape=[4096,1]
-values = model.head(states)
-#^ cost step_ms=9 device_ms=9; op aten::mm shapes=[[4096,512],[512,8]] device_ms=3
-#^ node aten.t.default args=[%20] shape=[512,8]
-#^ node aten.mm.default args=[%21,%0] shape=[4096,8]
-chosen = values.gather(1, actions)
-#^ node aten.gather.default args=[%1,%22] shape=[4096,1]
-#^ node aten.mean.default args=[%2] shape=[]
-```
-
-No product, no cost:
-
-```python
-scores = model.head(states)  #> cost device_ms=9
-```
-
 ## Fix safety
 
 Unsafe: the loss is the same up to rounding. The edit is offered where one function calls a linear layer and

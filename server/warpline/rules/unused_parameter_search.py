@@ -33,20 +33,6 @@ for images, labels in loader:
     criterion(scores, labels).backward()
 ```
 
-## Near misses
-
-The device is busy meanwhile:
-
-```python
-#> manifest world_size=2
-from torch.nn.parallel import DistributedDataParallel
-
-model = DistributedDataParallel(Net(), find_unused_parameters=True)
-#^ site parallel type=DistributedDataParallel find_unused_parameters=true
-for images, labels in loader:
-    scores = model(images)  #> cost device_ms=20 cpu_ms=14 idle_ms=0.01; use parallel
-```
-
 ## Fix safety
 
 Unsafe: if a step does not use some parameter, `DistributedDataParallel` then fails with an error that

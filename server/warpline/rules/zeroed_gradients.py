@@ -99,29 +99,6 @@ for batch in loader:
     optimizer.step()
 ```
 
-## Near misses
-
-The default resets them to None:
-
-```python
-optimizer.zero_grad()  #> cost step_ms=3 cpu_ms=3
-loss = model(batch)  #> cost device_ms=40
-```
-
-Another buffer that is cleared:
-
-```python
-state.zero_()  #> cost step_ms=3 device_ms=3; op aten::zero_ count=200 device_ms=3
-loss = model(batch)  #> cost device_ms=40
-```
-
-It takes almost no time:
-
-```python
-optimizer.zero_grad(set_to_none=False)  #> cost device_ms=0.01; op aten::zero_ count=2 device_ms=0.01
-loss = model(batch)  #> cost device_ms=40
-```
-
 ## Fix safety
 
 Unsafe: the gradients have the same values, but `p.grad` is None until the next backward pass, which
