@@ -135,3 +135,21 @@ def test_a_long_timed_step_has_its_reason(tmp_path: Path, collected_ms: int, rea
     slow = replace(trace, manifest=replace(trace.manifest, timed_ns=timed))
     (note,) = (one for one in attribute(slow).notes if "more than twice as long" in one)
     assert reason in note
+
+
+@pytest.mark.parametrize(("full_ms", "step_ms", "said"), [((8000,), 1050, 1), ((8000, 20), 1850, 0)])
+def test_one_full_collection_is_no_part_of_the_step(
+    tmp_path: Path, full_ms: tuple[int, ...], step_ms: float, said: int
+) -> None:
+    """Of several, the mean step has its share."""
+    run = KinetoRun(tmp_path, 1000, facts={"gc_full_timed_ns": [each * 1_000_000 for each in full_ms]})
+    run.facts["gc_full_steps_ns"] = [0, 8_000_000_000] + [0] * 8
+    run.line(0, 10)
+    run.op("aten::mm", 10, 50)
+    trace = run.trace()
+    timed = (1_000_000_000, 9_500_000_000, *(1_000_000_000,) * 8)
+    found = attribute(replace(trace, manifest=replace(trace.manifest, timed_ns=timed)))
+    assert found.steps.step_ms == approx(step_ms)
+    assert sum(line.step_ms for line in found.lines) == approx(step_ms)
+    assert sum("which is left out" in note for note in found.notes) == said
+    assert sum("Python collected all garbage" in note for note in found.notes) == 1 - said

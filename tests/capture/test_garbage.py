@@ -39,3 +39,14 @@ def test_a_collection_while_no_python_runs_has_no_line() -> None:
     finally:
         garbage.forget()
     assert garbage.full == []
+
+
+def test_what_full_collections_took_of_a_time() -> None:
+    garbage = Garbage()
+    garbage.start()
+    gc.collect(0)
+    gc.collect()
+    garbage.stop()
+    begin, end = garbage.full_spans[-1]
+    assert garbage.full_within(begin, end) == end - begin > 0
+    assert garbage.full_within(end, end + 1) == garbage.full_within(begin - 1, begin) == 0

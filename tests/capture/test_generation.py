@@ -141,3 +141,15 @@ def test_timed_passes_are_counted_and_captured_ones_kept() -> None:
     assert (found.prefills, found.decodes) == (1, 1)
     assert 0 < found.prefill_ns + found.decode_ns <= found.calls_ns <= between - before
     assert [span[2] for span in found.spans] == [PREFILL, DECODE, DECODE, CALL]
+
+
+def test_collections_in_a_timed_pass_are_no_part_of_it() -> None:
+    model, generating, x = Model(), Generating(), torch.ones(2)
+    before = time.time_ns()
+    generating.run(lambda: [model(x), model(x)], model, PLACE)
+    whole = {span[2]: span[1] - span[0] for span in generating.spans}
+    reads = next(span for span in generating.spans if span[2] == PREFILL)
+    generating.stop_timing([before, time.time_ns()], lambda begin, end: 7 * (begin <= reads[0] < end))
+    (found,) = generating.found([])
+    assert (found.prefill_ns, found.decode_ns) == (whole[PREFILL] - 7, whole[DECODE])
+    assert found.calls_ns == whole[CALL] - 7

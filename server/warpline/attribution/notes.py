@@ -12,7 +12,7 @@ from warpline.attribution.scene import Scene
 from warpline.attribution.stalled import stalled_ns
 from warpline.attribution.timeline import union
 from warpline.devices import can
-from warpline.model import units
+from warpline.model import steady, units
 from warpline.model.report import QUICKER
 from warpline.trace.columns import COPY, OP
 
@@ -30,6 +30,8 @@ UNSEEN = 0.1
 CROWDED = 0.25
 #: The same share for time at the ``def`` of a library's function. Chosen: as much as a part of a line has.
 SHORTENED = 0.02
+#: The same share for a garbage collection that is left out. Chosen.
+COLLECTED = 0.03
 #: Slowed-down Python is noted if plain Python takes at least this share of the step.
 PYTHON = 0.1
 
@@ -72,7 +74,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             f"this run was not sampled ({_why_not(scene)}): times of lines of plain Python are estimates"
         )
     found += _library_lines(scene, accounted)
-    if not trace.manifest.timed_ns:
+    timed_ns = steady.steps_ns(trace.manifest, trace.facts)
+    if not timed_ns:
         found.append("no step was timed without the profiler: all times were measured under it")
     if trace.on_gpu and accounted.recorded_busy_ms > accounted.step_ms * DIFFERENT:
         found.append(
@@ -91,11 +94,17 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "calls as most: the share of its extra work (such as an evaluation) differs from that "
             "in the whole script; more steps (--steps) give a better average"
         )
-    elif (unseen := _unseen(trace.manifest.timed_ns, trace.manifest.captured)) > UNSEEN:
+    elif (unseen := _unseen(timed_ns, trace.manifest.captured)) > UNSEEN:
         found.append(
             "some timed steps took more than twice as long as most, and no such step was "
             f"captured: their extra {units.percent(unseen)} of the time is spread over the "
             f"captured lines ({_rare_work(scene, unseen)}); more steps (--steps) give a better average"
+        )
+    collected_ns = steady.left_out_ns(trace.manifest, trace.facts)
+    if collected_ns > COLLECTED * sum(timed_ns):
+        found.append(
+            f"one of the {len(timed_ns)} timed steps had a full garbage collection of "
+            f"{units.ms(collected_ns / 1e6)}, which is left out: one does not say how often they come"
         )
     if (at := trace.facts.flags.loss_not_finite_at) is not None:
         found.append(f"the loss was not finite at backward pass {at + 1} of the script")
@@ -175,7 +184,7 @@ def _busiest(scene: Scene) -> float:
     return float(counts.max()) / middle if middle > 0 else 1.0
 
 
-def _unseen(timed_ns: tuple[int, ...], captured: tuple[tuple[int, int], ...]) -> float:
+def _unseen(timed_ns: tuple[float, ...], captured: tuple[tuple[int, int], ...]) -> float:
     """Time by which long steps exceed the median step, as a share of the timing window; 0 where such a step
     was captured too."""
     timed = np.array(timed_ns, np.float64)

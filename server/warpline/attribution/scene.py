@@ -12,6 +12,7 @@ from warpline.attribution.place import Placed, location_of, place
 from warpline.attribution.shares import Shares, shares
 from warpline.attribution.table import LineTable, line_table
 from warpline.attribution.timeline import Pieces, timelines
+from warpline.model import steady
 from warpline.trace import nest
 from warpline.trace.columns import Bools, Floats, Ints, Records, Trace
 
@@ -32,7 +33,7 @@ class Scene:
     table: LineTable
     placed: Placed
     window: tuple[int, int]  # the captured steps, and the time after them until the device is idle
-    step_ms: float  # step time without the profiler
+    step_ms: float  # step time without the profiler, and without a chance collection (``model.steady``)
     profiled_ms: float  # step time with it
     cost: Overhead
     lines: list[Pieces]  # by thread
@@ -81,8 +82,7 @@ def scene(trace: Trace, located: Located) -> Scene:
     table, placed = located.table, located.placed
     window = window_of(trace)
     profiled_ms = (window[1] - window[0]) / 1e6 / trace.steps
-    timed = trace.manifest.timed_ns
-    step_ms = float(np.mean(timed)) / 1e6 if timed else profiled_ms
+    step_ms = steady.mean_ns(trace.manifest, trace.facts) / 1e6 or profiled_ms
     return Scene(
         trace,
         table,

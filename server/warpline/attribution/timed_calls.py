@@ -22,9 +22,10 @@ def brought_to_calls(scene: Scene, factor: Floats, seen: Floats) -> Floats:
     """``factor``, of the host time ``seen`` of each line, by line number; changed for lines that call
     ``generate``, so that these have their share of the timed steps. The others keep theirs among each
     other."""
-    timed = sum(scene.trace.manifest.timed_ns)
+    facts = scene.trace.facts
+    timed = sum(scene.trace.manifest.timed_ns) - sum(facts.gc_full_steps_ns)
     shares = {}
-    for one in scene.trace.facts.generations:
+    for one in facts.generations:
         found = _own(scene, one) if timed and one.calls_ns else None
         if found is not None and seen[found[0]] > 0:
             shares[found[0]] = one.calls_ns / timed / found[1]

@@ -16,6 +16,7 @@ import numpy as np
 from warpline.attribution.accounting import Account
 from warpline.attribution.scene import Scene
 from warpline.attribution.timed_calls import number_of, spans_of
+from warpline.model import steady
 from warpline.model.report import Passes, Tokens
 from warpline.trace.columns import Bools, Floats, Ints
 from warpline.wire.generation import CALL, DECODE, ENCODER, PREFILL, Generation
@@ -192,8 +193,9 @@ def _settled(
 def _prefill_alone(scene: Scene, captured: _Captured) -> float | None:
     """Milliseconds of a prefill where no captured step has one: of the timed steps that began with one, or of
     one that was timed later. Such a step is one pass, and what ``generate`` does beside each."""
-    facts, timed = scene.trace.facts, np.array(scene.trace.manifest.timed_ns, np.float64) / NS_PER_MS
-    if scene.trace.manifest.step_source != "forward" or not len(timed):
+    facts, manifest = scene.trace.facts, scene.trace.manifest
+    timed = np.array(steady.steps_ns(manifest, facts)) / NS_PER_MS
+    if manifest.step_source != "forward" or not len(timed):
         return None
     first = np.zeros(len(timed), bool)
     first[[at for at in facts.prefill_steps if 0 <= at < len(timed)]] = True

@@ -14,6 +14,7 @@ from warpline.diagnosis.identity import identities
 from warpline.diagnosis.joint import told_together
 from warpline.diagnosis.rebase import rebase
 from warpline.model import costs as figures
+from warpline.model import steady
 from warpline.model.change import Change, Replace, Scale, Together
 from warpline.model.profile import Profile
 from warpline.model.report import QUICKER, Finding, Predicted, Severity
@@ -94,7 +95,7 @@ def diagnose(
     context = Context(profile, texts)
     context.notes += unknown
     kept = _merged(context, _drafts(context, rules() if catalogue is None else catalogue, silenced, texts))
-    least = least_percent(profile.manifest.timed_ns)
+    least = least_percent(steady.steps_ns(profile.manifest, profile.facts))
     findings: list[Finding] = []
     below: list[Finding] = []
     small: list[Finding] = []  # what may gain enough with others

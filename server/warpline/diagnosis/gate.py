@@ -24,7 +24,7 @@ WIDTH = 1.96
 DEVIATION = 0.6745
 
 
-def least_percent(timed_ns: Sequence[int]) -> float:
+def least_percent(timed_ns: Sequence[float]) -> float:
     """Percent of the step below which a gain is none: 1 %, or the noise of the timing window if that is more,
     but never above ``ALWAYS``.
 

@@ -77,6 +77,7 @@ from statistics import median
 
 import libcst as cst
 
+from warpline.model import steady
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
@@ -175,16 +176,13 @@ def _timed_ms(context: Context) -> float | None:
     """What collections took of each timed step, at the least; None where those are too few to tell. A single
     full one is left out: one event has no rate. Between the steps, an evaluation may have had all that fit
     into it."""
-    timed, facts = context.profile.manifest.timed_ns, context.profile.facts
+    manifest, facts = context.profile.manifest, context.profile.facts
+    timed = steady.steps_ns(manifest, facts)
     if len(timed) < MANY_STEPS:
         return None
     full = facts.gc_full_timed_ns or ()
     alone = sum(full) if len(full) == 1 else 0
-    if alone >= AUTOMATIC_PERCENT / 100 * sum(timed):
-        context.note(
-            "the timed steps had one full garbage collection, which does not say how often they come"
-        )
-    others = context.profile.manifest.others_share
+    others = manifest.others_share
     elsewhere = sum(timed) * others / (1 - others) if others < 1 else float("inf")
     return max(0.0, facts.gc_timed_ns - alone - elsewhere) / sum(timed) * context.step_ms
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from warpline.model import steady
 from warpline.simulate.replay import Clock, Feed, replay
 from warpline.simulate.timeline import LAUNCH, WORK, Timeline
 from warpline.trace.columns import Floats, Trace
@@ -38,7 +39,8 @@ def between(trace: Trace, step_ns: float) -> float:
     timed = trace.manifest.timed_ns
     if not timed:
         return step_ns
-    return min(step_ns, max(step_ns - trace.facts.gc_timed_ns / len(timed), float(np.median(timed))))
+    collected_ns = trace.facts.gc_timed_ns - steady.left_out_ns(trace.manifest, trace.facts)
+    return min(step_ns, max(step_ns - collected_ns / len(timed), float(np.median(timed))))
 
 
 def added(

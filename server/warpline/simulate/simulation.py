@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from warpline.model import steady
 from warpline.model.change import (
     Change,
     ChannelsLast,
@@ -52,8 +53,9 @@ class Simulation:
         self._spare = self._cores if spare is None else spare
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
-        #: Mean step time without the profiler; that of the captured window if no step was timed.
-        self.step_ns = sum(timed) / len(timed) if timed else float(window)
+        #: Mean step time without the profiler, and without a chance collection; that of the captured window
+        #: if no step was timed.
+        self.step_ns = steady.mean_ns(trace.manifest, trace.facts) or float(window)
         timeline = calibrate.unblocked(timeline_of(trace, places))
         if timeline.has_kernels:
             timeline = calibrate.uninterrupted(trace, timeline, self.step_ns)

@@ -18,7 +18,7 @@ class Generation(Placed):
     ``spans``: ``(begin, end, kind, native thread id)`` in ns of unix time, after the timing window; in order
     of their ends. A call that has not ended when the run is written ends there. The others are of the steps
     in the timing window: how many calls' first passes there were and how many later ones, and how long the
-    host was in these, encoders included, and in the calls.
+    host was in these, encoders included, and in the calls; full garbage collections left out.
     """
 
     file: str

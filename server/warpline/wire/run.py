@@ -191,6 +191,7 @@ class Facts:
     queued_ns: int | None = None  # in the captured steps: their thread was ready to run and had no processor
     gc_timed_ns: int = 0  # time of collections during the timing window
     gc_full_timed_ns: tuple[int, ...] | None = None  # of these, each full one; None in older runs
+    gc_full_steps_ns: tuple[int, ...] = ()  # by timed step; empty where there was none, and in older runs
     #: Each full one of the run: the number of the step, the file and line that ran then, its ns
     gc_full: tuple[tuple[int, str, int, int], ...] = ()
     line_record_ns: float | None = None  # what one line record costs, measured right after the capture

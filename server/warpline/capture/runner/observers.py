@@ -150,13 +150,13 @@ class Observers:
         if self.cores is not None:
             self.facts["cores"] = self.cores.facts()
         self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
-        self.facts["gc_full_timed_ns"] = tuple(self.garbage.full_ns)
+        self.facts["gc_full_timed_ns"] = tuple(end - begin for begin, end in self.garbage.full_spans)
         self.facts["memory"] = self.memory.stop(steps)
         self.batches.stop(steps)
         if stamps:
             self.facts["prefill_steps"] = self.frameworks.first_forwards(stamps)
             del self.frameworks.generated_ns[:-1]
-            self.frameworks.generating.stop_timing(stamps)
+            self.frameworks.generating.stop_timing(stamps, self.garbage.full_within)
 
     def start_survey(self, operators: bool = True) -> bool:
         """Survey one step; not what is compiled in it, which would be compiled again for the survey. False if

@@ -48,16 +48,20 @@ class Generating:
     def start_timing(self) -> None:
         self.spans.clear()
 
-    def stop_timing(self, stamps: Sequence[int]) -> None:
-        """``stamps``: the boundaries of the timed steps, in ns. Later spans are of the capture."""
+    def stop_timing(
+        self, stamps: Sequence[int], left_out: Callable[[int, int], int] = lambda begin, end: 0
+    ) -> None:
+        """``stamps``: the boundaries of the timed steps, in ns. Later spans are of the capture.
+        ``left_out()``: how much between two times does not count."""
         for begin, end, kind, _, place in self._spans():
             found = self.timed.setdefault(place, [0, 0, 0, 0, 0])
             if kind == CALL:
-                found[4] += max(0, min(end, stamps[-1]) - max(begin, stamps[0]))
+                begin, end = max(begin, stamps[0]), min(end, stamps[-1])
+                found[4] += max(0, end - begin - left_out(begin, end))
             elif stamps[0] <= begin < stamps[-1]:
                 found[0] += kind == PREFILL
                 found[1] += kind == DECODE
-                found[3 if kind == DECODE else 2] += end - begin
+                found[3 if kind == DECODE else 2] += end - begin - left_out(begin, end)
         self.spans.clear()
 
     def _spans(self) -> list[Span]:

@@ -16,7 +16,7 @@ MOST = 1000
 class Garbage:
     def __init__(self) -> None:
         self.spans: list[tuple[int, int]] = []  # (start_ns, end_ns)
-        self.full_ns: list[int] = []  # how long those of the oldest generation took
+        self.full_spans: list[tuple[int, int]] = []  # those of the oldest generation
         self.begun = 0
         #: Of each full one since ``watch``: the number of the step, the file and line that ran (of a call of
         #: the collector its own), and the ns that it took.
@@ -46,7 +46,7 @@ class Garbage:
 
     def start(self) -> None:
         """Note each collection from here on."""
-        self.spans, self.full_ns = [], []
+        self.spans, self.full_spans = [], []
         gc.callbacks.append(self._called)
 
     def stop(self) -> list[tuple[int, int]]:
@@ -55,11 +55,15 @@ class Garbage:
             gc.callbacks.remove(self._called)
         return self.spans
 
+    def full_within(self, begin_ns: int, end_ns: int) -> int:
+        """What full collections since ``start`` took of this time, in ns."""
+        return sum(max(0, min(end, end_ns) - max(begin, begin_ns)) for begin, end in self.full_spans)
+
     def _called(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             self.begun = time_ns()
         elif self.begun:
             self.spans.append((self.begun, time_ns()))
             if info["generation"] == FULL:
-                self.full_ns.append(self.spans[-1][1] - self.begun)
+                self.full_spans.append(self.spans[-1])
             self.begun = 0

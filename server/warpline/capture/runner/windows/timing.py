@@ -131,6 +131,9 @@ class Timing(Stage):
         if session.control.purpose is Purpose.TIME:
             session.finish_timing()
         session.observers.stop_timing(len(durations), self.stamps)
+        collected = list(map(session.observers.garbage.full_within, self.stamps, self.stamps[1:]))
+        if any(collected):
+            session.observers.facts["gc_full_steps_ns"] = of_class(collected, self.classes, kind)
         if session.samples_lines() and not session.windows.sampled_last:
             session.go(Sampling)
         else:
