@@ -10,11 +10,13 @@ import pytest
 from tests.annotated import FILE, read_example, texts
 from warpline.diagnosis import diagnose
 from warpline.diagnosis.recompute import fixes
+from warpline.model.change import Fuse, Replace
 from warpline.model.report import Finding
 from warpline.rulekit import Context, Refused
 from warpline.rulekit.framework_settings import setting_fix
 from warpline.rulekit.frameworks import applies
 from warpline.rules.hand_written_activation import HandWrittenActivation
+from warpline.rules.hand_written_attention import HandWrittenAttention
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 from warpline.wire.frameworks import constructions
@@ -875,6 +877,23 @@ def test_a_switch_without_which_a_library_s_attention_is_fused() -> None:
     assert "set_fused_attn(False)" not in apply(text, finding.fixes[0].edits)
     # The sum of the branches does not touch the scores.
     assert {one.value for one in finding.evidence if one.unit == "ms"} == {20.0}
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_attention_of_a_function_is_tried_where_the_step_shows_its_operators(recorded: bool) -> None:
+    """A fused kernel takes at least as long as the longest of them, and replaces the function alone."""
+    lines = SWITCHED_OFF.partition("y = model(x)\n")[2].splitlines()
+    shown = [line.strip() for line in lines if recorded or not line.strip().startswith("#^ node")]
+    code = EAGER.replace("{argument}", "").splitlines() + shown[1:]
+    example = read_example("\n".join(code))
+    (draft,) = HandWrittenAttention().find(Context(example.profile, texts(example)))
+    (cost,) = example.profile.lines
+    share = 40 / cost.step_ms
+    if recorded:
+        fused = Fuse((cost.place,), keep=10 / 20, shares=(share,))
+        assert draft.change == Replace("attention", (cost.place,), fused, (), (share,))
+    else:
+        assert draft.change == Fuse((cost.place,), shares=(share,))
 
 
 OF_MODULES = (

@@ -1,4 +1,4 @@
-"""Attention that a library computes operator by operator because a call of the user's asks for it."""
+"""Attention that a library computes operator by operator below a line of the user's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from warpline.model.change import Change, Fuse, Replace
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit.context import Context
 from warpline.rulekit.frameworks import applies, runs_in
@@ -25,7 +26,7 @@ _BATCHED = 3  # dimensions: a product of fewer is a layer's
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LibraryAttention:
     """Attention below one line. ``scores``: the shapes of its scores; ``words``: see ``Match``."""
 
     cost: LineCost
@@ -45,12 +46,18 @@ class Asked:
             longest[op.phase] = max(longest.get(op.phase, 0.0), op.device_ms)
         return min(sum(longest.values()), self.spent_ms)
 
+    def replaced(self, share: float) -> Change:
+        """A fused kernel in its place, which can be tried. ``share``: of the line's time that it takes."""
+        place, shares = (self.cost.place,), (share,)
+        fused = Fuse(place, keep=self.fused_ms / self.spent_ms, shares=shares)
+        return Replace("attention", place, fused, self.words, shares)
+
     def has(self, op: Op) -> bool:
         """Whether an operator reads or writes the scores."""
         return any(touches(op, scores) for scores in self.scores)
 
 
-def asked_for(context: Context) -> list[Asked]:
+def asked_for(context: Context) -> list[LibraryAttention]:
     """What the user's calls of frameworks' switches have computed so, by line.
 
     A framework's own function that is known by name, or operators, tell of the other settings: see
@@ -64,21 +71,28 @@ def asked_for(context: Context) -> list[Asked]:
         for site in context.sites("framework")
         if facts_of(Framework, site).construction == one.key and applies(context, site, setting)
     ]
+    found = of_libraries(context) if switches else []
+    return [one for one in found if any(runs_in(context, one.cost.place, each) for each in switches)]
+
+
+def of_libraries(context: Context) -> list[LibraryAttention]:
+    """What libraries compute so, by the user's line, as the operators of a step show."""
     flow = context.profile.facts.dataflow
-    if not switches or not flow.name:
+    if not flow.name:
         return []
     graph = graph_of(flow)
     scores: dict[tuple[str, int], set[tuple[int, ...]]] = {}
     words: dict[tuple[str, int], set[str]] = {}
     for match in attentions_of_libraries(graph):
         place = graph.place(match.result)
-        if place is not None and any(runs_in(context, place, one) for one in switches):
+        if place is not None:
             scores.setdefault(place, set()).add(scores_of(graph, match))
             words.setdefault(place, set()).update(match.words)
-    return [
-        Asked(cost, frozenset(scores[cost.place]), tuple(sorted(words[cost.place])))
+    found = (
+        LibraryAttention(cost, frozenset(scores[cost.place]), tuple(sorted(words[cost.place])))
         for cost in context.costs(scores)
-    ]
+    )
+    return [one for one in found if one.spent_ms > 0]
 
 
 def fusible_scores(context: Context) -> dict[tuple[str, int], set[tuple[int, ...]]]:

@@ -127,7 +127,7 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Fuse, Replace
+from warpline.model.change import Fuse
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source
 from warpline.rulekit.costed import Costed
@@ -136,7 +136,7 @@ from warpline.rulekit.formulas.attention_call import fused_call
 from warpline.rulekit.graph import ATTENTION, UNREAD, by_hand, graph_around, matched, without_formulas
 from warpline.rulekit.graph.matched import Matched
 from warpline.rulekit.graph.softmax import SOFTMAX
-from warpline.rulekit.library_attention import asked_for
+from warpline.rulekit.library_attention import asked_for, of_libraries
 from warpline.rulekit.library_functions import in_frameworks
 from warpline.rulekit.terms import Formula, formulas
 from warpline.rulekit.written_out import written_out
@@ -207,14 +207,17 @@ def _has_rank(context: Context, formula: Formula[Attention]) -> bool:
 def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
     """Attention that a framework computes step by step: in a function of its own, known by its name, or as a
     call of the user's asks for it."""
-    for cost, spent in in_frameworks(context, rule):
+    found = list(in_frameworks(context, rule))
+    recorded = {one.cost.place: one for one in of_libraries(context)} if found else {}
+    for cost, spent in found:
         place, share = cost.place, min(1.0, spent / cost.step_ms)
+        one = recorded.get(place)
         yield context.draft(
             place,
             f"The model's attention is written out{_REST[:-1]}: {{spent}} of the step ({{share}}).",
             context.spent(_METRIC, spent),
             cost_ms=spent,
-            change=Fuse((place,), shares=(share,)),
+            change=one.replaced(share) if one is not None else Fuse((place,), shares=(share,)),
             fixes=['choose fused attention where the model is made, as with `attn_implementation="sdpa"`'],
         )
 
@@ -225,15 +228,13 @@ def _asked_for(context: Context) -> Iterator[Draft]:
         if not context.matters(one.spent_ms):
             continue
         place, spent = one.cost.place, one.spent_ms
-        share = min(1.0, spent / one.cost.device_ms)
-        otherwise = Fuse((place,), keep=one.fused_ms / spent, shares=(share,))
         yield context.draft(
             place,
             f"The model's attention is written out{_REST[:-1]}: {{spent}} of the step ({{share}}).",
             context.spent(_METRIC, spent),
             cost_ms=spent,
             saving_ms=spent - one.fused_ms,
-            change=Replace("attention", (place,), otherwise, one.words, (share,)),
+            change=one.replaced(min(1.0, spent / one.cost.device_ms)),
             fixes=["leave out the call that switches fused attention off"],
         )
 
