@@ -128,6 +128,9 @@ def test_a_plan_begins_with_what_hides_the_rest() -> None:
         def limit(self, profile: Profile, change: Change) -> Resource:
             return "host"
 
+        def left(self, profile: Profile, made: Change, change: Change) -> float:
+            return 1.0
+
         def floor_ms(self, profile: Profile) -> float:
             return 1.0
 

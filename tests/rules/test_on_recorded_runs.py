@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import CAPTURES
 from warpline import pipeline, runs
 from warpline.diagnosis import diagnose, together
+from warpline.diagnosis.gate import within_evidence
 from warpline.model.kernel import KernelInside, KernelLine
 from warpline.model.report import Finding
 from warpline.text.edits import apply
@@ -52,6 +54,21 @@ def test_messages_can_be_read_and_numbers_agree(name: str, recorded: Recorded) -
         assert spent == [] or max(spent) > 0
         # What is counted took its time: no passes, no calls, no launches cannot.
         assert all(entry.value > 0 for entry in finding.evidence if entry.unit in ("per step", "calls"))
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz"))
+)
+def test_no_step_of_a_plan_gains_more_than_its_evidence(name: str, recorded: Recorded) -> None:
+    report = pipeline.report_of(recorded(name))
+    found = {finding.id: finding for finding in report.findings}
+    now_ms = report.steps.step_ms
+    for step in report.plan.steps if report.plan is not None else ():
+        finding = found.get(step.finding)  # else it gains too little alone, and is not in the report
+        shortest = within_evidence(finding, report.steps.step_ms) if finding is not None else None
+        if shortest is not None:
+            assert now_ms - step.step_ms <= (report.steps.step_ms - shortest) * (1 + 1e-9)
+        now_ms = step.step_ms
 
 
 @pytest.mark.parametrize("name", [*EXAMPLES, *SCRIPTS])

@@ -18,6 +18,7 @@ from warpline.model.change import (
     Fuse,
     FuseOptimizer,
     KeptSamples,
+    LargerBatch,
     LoaderWorkers,
     MatmulRate,
     OverlapCopies,
@@ -595,6 +596,32 @@ def test_workers_that_wait_may_be_more_than_the_cores() -> None:
     assert few is not None and many is not None
     assert few.step_ms == pytest.approx((1.5 + 9) / 2, rel=0.1)
     assert many.step_ms < 0.5 * few.step_ms
+
+
+@pytest.mark.parametrize("on_gpu", [True, False])
+def test_a_part_of_a_line_gains_no_more_than_that_part(on_gpu: bool) -> None:
+    """A line of a framework has the whole step, and a tenth of that is to be fused."""
+
+    def program(m: Machine) -> None:
+        for _ in range(20):
+            m.op(10, "aten::mm", 100, 100, MM)
+            m.op(10, "aten::add", 100, 100)
+            m.op(10, "aten::mul", 100, 100)
+
+    found, truth = simulation(program, on_gpu=on_gpu)
+    whole, part = found.predict(Fuse(AT[10])), found.predict(Fuse(AT[10], shares=(0.1,)))
+    assert whole is not None and part is not None
+    assert truth - part.step_ms == pytest.approx(0.1 * (truth - whole.step_ms), rel=0.1)
+
+
+def test_what_a_fix_leaves_of_another_ones_lines() -> None:
+    found, _ = simulation(on_cpu, on_gpu=False)
+    assert found.left(Scale(AT[11], 0.25, 0.5), Scale(AT[11])) == pytest.approx(0.25, rel=0.01)
+    assert found.left(Scale(AT[11], 0.25, 0.5), Scale(AT[10])) == 1
+    # Half of the lines' host time is left of each batch, and all of its operators.
+    assert found.left(LargerBatch(2), Scale(AT[12])) == pytest.approx(0.5, rel=0.01)
+    assert found.left(LargerBatch(2), Scale(AT[10])) == pytest.approx(1, rel=0.01)
+    assert 0.9 < found.left(LargerBatch(2), LargerBatch(2)) < 1
 
 
 def test_parts_of_one_line_add_up() -> None:

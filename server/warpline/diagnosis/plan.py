@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from warpline.diagnosis.diagnose import Diagnosis
-from warpline.diagnosis.gate import LEAST
+from warpline.diagnosis.gate import LEAST, within_evidence
 from warpline.model.change import Change, Together
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Plan, PlanStep, Predicted, Resource
@@ -21,6 +21,9 @@ class Predictor(Protocol):
 
     def limit(self, profile: Profile, change: Change) -> Resource:
         """What bounds the step once the change is made."""
+
+    def left(self, profile: Profile, made: Change, change: Change) -> float:
+        """The share of the time at the lines of ``change`` that is left once ``made`` is."""
 
     def floor_ms(self, profile: Profile) -> float:
         """The step in milliseconds that no change of the host can go below."""
@@ -41,7 +44,9 @@ def plan(profile: Profile, diagnosis: Diagnosis, predictor: Predictor) -> Plan |
     try:
         limit = predictor.limit(profile, Together(()))
         while left:
-            after = {one.id: behind_ms + _after(profile, one, made, diagnosis, predictor) for one in left}
+            after = {
+                one.id: _after(profile, one, made, now_ms, behind_ms, diagnosis, predictor) for one in left
+            }
             best = min(left, key=lambda one: after[one.id])
             next_ms = after[best.id]
             if next_ms > now_ms * (1 - LEAST / 100):
@@ -51,10 +56,9 @@ def plan(profile: Profile, diagnosis: Diagnosis, predictor: Predictor) -> Plan |
             bound = predictor.limit(profile, Together(made))
             steps.append(_step(best, next_ms, now_ms / next_ms, bound))
             now_ms = next_ms
-            if len(made) == 1:  # later steps are what the replay says
-                # The first finding may promise less than its replay saves: the next one does not gain that.
-                replayed = predictor(profile, Together(made))
-                behind_ms = max(0.0, now_ms - replayed.step_ms) if replayed is not None else 0.0
+            # A finding may promise less than its replay saves: the next one does not gain that.
+            replayed = predictor(profile, Together(made))
+            behind_ms = max(0.0, now_ms - replayed.step_ms) if replayed is not None else 0.0
         return Plan(step_ms, limit, tuple(steps), min(now_ms, predictor.floor_ms(profile)))
     except Exception:  # noqa: BLE001  # a trace that cannot be replayed has no plan, and its report all else
         return None
@@ -69,11 +73,20 @@ def _after(
     profile: Profile,
     finding: Finding,
     made: tuple[Change, ...],
+    now_ms: float,
+    behind_ms: float,
     diagnosis: Diagnosis,
     predictor: Predictor,
 ) -> float:
-    """The step with ``finding``'s change made after the others; infinite where that cannot be said."""
+    """The step with ``finding``'s change made after the others, which leave it ``now_ms`` long: ``behind_ms``
+    more than their replay. It gains what is left of its evidence at most. Infinite where that cannot be said.
+    """
     if not made and finding.predicted is not None and finding.id not in diagnosis.later:
         return finding.predicted.step_ms
-    found = predictor(profile, Together((*made, diagnosis.changes[finding.id])))
-    return found.step_ms if found is not None else float("inf")
+    change, step_ms = diagnosis.changes[finding.id], profile.steps.step_ms
+    found = predictor(profile, Together((*made, change)))
+    if found is None:
+        return float("inf")
+    shortest = within_evidence(finding, step_ms)
+    lost_ms = step_ms - shortest if shortest is not None else now_ms
+    return max(behind_ms + found.step_ms, now_ms - lost_ms * predictor.left(profile, Together(made), change))

@@ -58,6 +58,18 @@ class Changed:
         found: Bools = np.isin(column, numbers)
         return found
 
+    def left(self, before: Timeline, after: Timeline, where: Where) -> tuple[float, float]:
+        """The shares of the host's and of the device's time at ``where`` that a change leaves."""
+
+        def left(named: str, place: str) -> float:
+            now, then = (
+                float(getattr(one, named)[self.at(getattr(one, place), where)].sum())
+                for one in (before, after)
+            )
+            return then / now if now else 0.0
+
+        return left("host_ns", "place"), left("kernel_ns", "kernel_place")
+
     def turned(self, timeline: Timeline, where: Where) -> Bools:
         """Kernels at ``where`` that convert a tensor between NCHW and NHWC for the tensor cores."""
         found: Bools = np.isin(timeline.kernel_name, self._turning) & self.at(timeline.kernel_place, where)
@@ -121,6 +133,8 @@ class Changed:
     def _fuse(self, timeline: Timeline, change: Fuse) -> Timeline:
         if change.keep is not None:
             return self._thinned(timeline, change, change.keep)
+        if change.shares:
+            return self._thinned(timeline, *self._as_whole_lines(timeline, change))
         products = timeline.kernel_work == PRODUCT
         here = self.at(timeline.kernel_place, change.places) & ~products
         stays = self._stays(timeline, here, change.kernels, per_run=True)
@@ -128,6 +142,13 @@ class Changed:
         if change.bytes is not None and self._rates is not None and stays.any():
             each = change.bytes / self._rates.bytes_per_s * 1e9 / (int(stays.sum()) / timeline.steps)
         return self._merged(timeline, change.places, stays, each, change.kernels, products)
+
+    def _as_whole_lines(self, timeline: Timeline, change: Fuse) -> tuple[Fuse, float]:
+        """``change`` of parts of lines, and the share of their time that it keeps: as much as of the whole
+        lines, since the trace does not say which kernels are theirs."""
+        merged = self._fuse(timeline, replace(change, shares=()))
+        on_host, on_device = self.left(timeline, merged, change.places)
+        return replace(change, keep_host=on_host), on_device if timeline.has_kernels else on_host
 
     def _thinned(self, timeline: Timeline, change: Fuse, keep: float) -> Timeline:
         """Each place keeps the time of what is not fused, and the share ``keep`` of what is."""

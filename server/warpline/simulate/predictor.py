@@ -58,6 +58,11 @@ class Predictor:
         """The resource that bounds the step with ``change``."""
         return self._prepared(profile).limit(informed(profile, change, self._answers)[0])
 
+    def left(self, profile: Profile, made: Change, change: Change) -> float:
+        """The share of the time at the lines of ``change`` that is left once ``made`` is."""
+        known = informed(profile, made, self._answers)[0]
+        return self._prepared(profile).left(known, change)
+
     def floor_ms(self, profile: Profile) -> float:
         """Lower bound of the step time in ms, for any fix."""
         return self._prepared(profile).floor_ms()

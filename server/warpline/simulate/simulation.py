@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -123,6 +124,14 @@ class Simulation:
         """The resource that bounds the step with ``change``: the step shortens most if its time is halved."""
         line, feed, _ = self._made(change) or (self._timeline, self._feed, 1.0)
         return limits.limiting_resource(line, self._clock, feed, self._trace.names)
+
+    def left(self, made: Change, change: Change) -> float:
+        """The share of the time at the lines of ``change`` that ``made`` leaves, per present batch: of the
+        host's or of the device's, whichever is larger."""
+        line, _, work = self._made(made) or (self._timeline, self._feed, 1.0)
+        places = [getattr(one, "places", ()) for one in _flat((change,))]
+        where = tuple(chain(*places)) if all(places) else ()
+        return max(self._changed.left(self._timeline, line, where)) / work
 
     def floor_ms(self) -> float:
         """Lower bound of the step time in ms: the device's least time for the step's operations and bytes."""
