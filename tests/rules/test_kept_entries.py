@@ -127,3 +127,29 @@ def test_where_all_are_tensors_each_is_detached_where_it_is_kept() -> None:
     text, (draft,) = drafts(part="{'far': far, 'near': far.exp()}", made=" nodes=1")
     (fix,) = draft.fixes
     assert "append(value.detach())" in apply(text, fix.edits)
+
+
+LOGGER = """\
+#> memory growth_bytes_per_step=52428800
+def logger():
+    seen = []
+
+    def log(value):
+        seen.append(value)  #> cost calls=1
+        return seen  #> cost calls=1
+
+    return log
+
+log = logger()
+for images, labels in loader:
+    loss = criterion(model(images), labels)  #> cost device_ms=20 kept_bytes=52428800 calls=1 nodes=40
+    loss.backward()  #> cost calls=1
+    {use}  #> cost calls=1
+"""
+
+
+@pytest.mark.parametrize(("use", "found"), [("log(loss)", True), ("part = log(loss)", False)])
+def test_what_a_function_gives_back_and_nothing_takes(use: str, found: bool) -> None:
+    example = read_example(LOGGER.format(use=use))
+    mine = list(GraphKeptAlive().find(Context(example.profile, texts(example))))
+    assert [one.line for one in mine] == [5] * found

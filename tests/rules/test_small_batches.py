@@ -280,6 +280,77 @@ def test_what_is_drawn_at_random(draw: str, calls: int, found: bool) -> None:
     assert found_at(DRAWN.format(draw=draw, calls=calls), 13.0) == [4] * found
 
 
+PARTLY = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import random
+import torch
+from torch.utils.data import DataLoader, Sampler
+
+class Mixed({base}):
+    def __init__(self, kinds, of_each={of_each}):
+        self.kinds, self.of_each = kinds, of_each
+
+    def __iter__(self):
+        while True:
+            yield [at for kind in self.kinds for at in random.sample(kind, self.of_each)]
+            #^ cost step_ms=0.1 cpu_ms=0.1 calls={calls}
+
+loader = DataLoader(rows, batch_sampler=Mixed(kinds))
+#^ site loader num_workers=0 with.batch_sampler={given}
+for x in loader:  #> cost step_ms=0.1 cpu_ms=0.1 calls=1; use loader
+    out = model(x)
+    #^ cost step_ms=19 device_ms=7 idle_ms=12 calls=1 launches=300
+    #^ op aten::linear shapes=[[6,700],[900,700],[900]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "of_each", "given", "found"),
+    [
+        (2, 3, "Mixed", True),
+        (6, 1, "Mixed", True),
+        (6, 1, "Other", False),  # one for each row, as of an augmentation
+        (3, 3, "Mixed", False),  # other rows than the layers have
+    ],
+)
+def test_a_batch_of_several_draws(calls: int, of_each: int, given: str, found: bool) -> None:
+    text = PARTLY.format(base="Sampler", calls=calls, of_each=of_each, given=given)
+    assert found_at(text, 13.0) == [6] * found
+
+
+CUT_OUT = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import torch
+
+class Rows:
+    def more(self, lot):
+        start = self.at
+        {ahead}
+        return {rows}  #> cost step_ms=0.1 cpu_ms=0.1 calls={calls}
+
+for turn in range(1000):
+    x = torch.from_numpy(shelf.more(6))  #> cost step_ms=0.1 cpu_ms=0.1 calls=1
+    out = model(x)
+    #^ cost step_ms=19 device_ms=7 idle_ms=12 calls=1 launches=300
+    #^ op aten::linear shapes=[[6,700],[900,700],[900]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("ahead", "rows", "calls", "found"),
+    [
+        ("self.at += lot", "self.x[start : self.at]", 1, True),
+        ("self.at = self.at + lot", "self.x[start : self.at]", 1, True),
+        ("self.at += lot", "self.x[start : start + lot]", 1, True),
+        ("self.at += lot", "self.x[start : self.at]", 6, False),  # of each row
+        ("self.at += lot", "self.x[:, start : self.at]", 1, False),  # columns
+        ("self.at += lot", "[one[start : self.at] for one in self.x]", 1, False),
+    ],
+)
+def test_the_next_rows_of_an_array(ahead: str, rows: str, calls: int, found: bool) -> None:
+    assert found_at(CUT_OUT.format(ahead=ahead, rows=rows, calls=calls), 13.0) == [10] * found
+
+
 GATHERED = """\
 #> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
 import torch

@@ -60,7 +60,9 @@ def batches(context: Context) -> Iterator[Batch]:
             how = "the data in {size} parts"
             yield Batch(found.size.place, ("batches", found.number, "parts"), words, fix, how)
         else:
-            yield Batch(found.size.place, ("batch size", found.number, "samples"), words, fix)
+            words += " A batch has several draws of so many." if found.draws > 1 else ""
+            rows = found.number * found.draws
+            yield Batch(found.size.place, ("batch size", rows, "samples"), words, fix)
 
 
 def _sliced(context: Context, found: Slices) -> Fix:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph
+from warpline.rulekit.holders import argument
 from warpline.rulekit.origins import origin, overridden
 from warpline.rulekit.queues import rows_of
 from warpline.rulekit.slicing import ONCE, Slices
@@ -31,22 +32,33 @@ _NUMBERS = frozenset({
 
 
 def drawn(context: Context) -> Iterator[Slices]:
-    """Where the number of samples is written that a step draws once, if its layers had so many rows:
-    ``torch.randint(count, (size,))``, ``torch.randperm(count)[:size]``, ``random.sample(rows, size)`` and
-    NumPy's ``choice``, ``randint`` and ``integers``."""
+    """Where the number of samples is written that a step draws, if its layers had so many rows, or one draw
+    of several, if all draws together have: ``torch.randint(count, (size,))``,
+    ``torch.randperm(count)[:size]``, ``random.sample(rows, size)`` and NumPy's ``choice``,
+    ``randint`` and ``integers``."""
     rows, seen = rows_of(context), set[tuple[str, int]]()
     for source, call in context.calls("torch.randint", "torch.randperm", *_DRAWS):
         cost = context.cost(*source.place(call))
         size = drawn_size(source, call)
-        if size is None or cost is None or abs(cost.calls - 1) > ONCE:
+        if size is None or cost is None or cost.calls < ONCE:
             continue
-        found = origin(context, source, size)
+        found, draws = origin(context, source, size), round(cost.calls) or 1
         number = found.source.literal(found.node) if found.editable else None
-        if type(number) is not int or number not in rows or found.place in seen or overridden(context, found):
+        if type(number) is not int or draws * number not in rows:
             continue
-        if found.node is not size or not _again(source, found.node):
+        if draws > 1 and draws in rows and not _is_of_sampler(context, source, call):
+            continue  # a draw for each row
+        fixed = found.node is size and _again(source, found.node)
+        if found.place not in seen and not fixed and not overridden(context, found):
             seen.add(found.place)
-            yield Slices(found, source)
+            yield Slices(found, source, draws=draws)
+
+
+def _is_of_sampler(context: Context, source: Source, call: cst.Call) -> bool:
+    """Whether a call is in the class of the script's that gives a loader its batches."""
+    owner = source.enclosing(call, cst.ClassDef)
+    given = (argument(site, "batch_sampler") for site in context.sites("loader") if site.uses)
+    return owner is not None and owner.name.value in {one.value for one in given if one is not None}
 
 
 def drawn_size(source: Source, call: cst.Call) -> cst.BaseExpression | None:

@@ -249,7 +249,10 @@ def _sent_back(context: Context, source: Source, keeper: str, statement: cst.Sim
     """Whether each step uses ``keeper`` (its last name) for what the backward pass goes through, as with an
     auxiliary loss or a residual connection: the graph is then needed, and freed with the step."""
     function = source.enclosing(statement, cst.FunctionDef)
-    for back in source.nodes(cst.Return, within=function) if function is not None else ():
+    used = function is not None and any(
+        not isinstance(other.parent(call), cst.Expr) for other, call in context.calls(function.name.value)
+    )
+    for back in source.nodes(cst.Return, within=function) if used else ():
         cost = context.cost(source.path, source.line(back))
         if cost is None or cost.calls < EACH_STEP:
             continue  # at the end of a training loop, its history comes back

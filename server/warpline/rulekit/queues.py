@@ -1,4 +1,5 @@
-"""Batches that a step takes off a queue, at most so many entries at a time: where that number is written."""
+"""Batches that a step takes off a queue, at most so many entries at a time, or as the next rows of an array:
+where that number is written."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import origin, overridden
-from warpline.rulekit.slicing import Slices
+from warpline.rulekit.slice_ends import is_first
+from warpline.rulekit.slicing import ONCE, Slices
 from warpline.syntax.source import Source
 
 _TAKES = ("popleft", "pop", "get", "get_nowait")
@@ -23,10 +25,10 @@ def taken(context: Context) -> Iterator[Slices]:
     """Where the most that a step takes off a queue is written, if each recorded step took as many: its layers
     had so many rows. Only where a larger number takes what there is: of ``range(min(size, len(queue)))``, of
     a loop that ends where the queue is empty, and of ``queue[:size]``, which the queue loses. And where a
-    generator gathers so many."""
+    generator gathers so many, or each call of a function cuts the next rows out of an array."""
     rows = rows_of(context)
     seen: set[tuple[str, int]] = set()
-    for source, most in (*_one_by_one(context), *_cut(context), *_gathered(context)):
+    for source, most in (*_one_by_one(context), *_cut(context), *_gathered(context), *_next_rows(context)):
         found = origin(context, source, most)
         size = found.source.literal(found.node) if found.editable else None
         if type(size) is int and size in rows and found.place not in seen and not overridden(context, found):
@@ -140,3 +142,31 @@ def _gathered(context: Context) -> Iterator[tuple[Source, cst.BaseExpression]]:
             full = isinstance(target.operator, (cst.Equal, cst.GreaterThanEqual))
             if full and _is_length(source, test.left) and _ran(context, source, branch, *given):
                 yield source, target.comparator
+
+
+def _next_rows(context: Context) -> Iterator[tuple[Source, cst.BaseExpression]]:
+    """``size`` of ``self.at += size; return rows[start : self.at]``, and of ``rows[at : at + size]``, where
+    each step calls the function once."""
+    for source in context.sources():
+        for part in source.nodes(cst.Slice):
+            function, cost = source.enclosing(part, cst.FunctionDef), context.cost(*source.place(part))
+            ahead = part.lower is not None and part.upper is not None and is_first(source, part)
+            inner = source.loops(part) or source.enclosing(part, cst.ListComp, cst.GeneratorExp)
+            once = cost is not None and abs(cost.calls - 1) <= ONCE
+            if function is not None and part.upper is not None and ahead and once and not inner:
+                yield from ((source, one) for one in _added(source, function, part.upper))
+
+
+def _added(
+    source: Source, function: cst.FunctionDef, end: cst.BaseExpression
+) -> Iterator[cst.BaseExpression]:
+    """What may be the length of a slice up to ``end``: both sides of ``at + size``, and what ``function``
+    adds to ``end``."""
+    code = source.code(end)
+    given = [one for one in source.assigned(code, function) if not isinstance(one, cst.Name)]
+    for value in [end] if isinstance(end, cst.BinaryOperation) else given:
+        if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+            yield from (value.left, value.right)
+    for one in source.nodes(cst.AugAssign, within=function):
+        if isinstance(one.operator, cst.AddAssign) and source.code(one.target) == code:
+            yield one.value

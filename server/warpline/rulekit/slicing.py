@@ -36,12 +36,14 @@ _SPELLING = re.compile(r"[\s()'\"]")
 class Slices:
     """``size``: where the number of samples of a batch is written, with ``parts`` the number of batches.
 
-    ``source`` is the loop's file, and ``again`` the same number written out there again."""
+    ``source`` is the loop's file, and ``again`` the same number written out there again. ``draws``: so many
+    times that number of samples is a batch."""
 
     size: Origin
     source: Source
     again: tuple[cst.BaseExpression, ...] = ()
     parts: bool = False
+    draws: int = 1
 
     @property
     def number(self) -> int:
