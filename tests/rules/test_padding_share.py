@@ -136,6 +136,7 @@ for ids in loader:  #> use loader
     [
         ("torch.tensor(pad_sequences(rows, maxlen=LIMIT))", 2),
         ("padded_rows(rows, LIMIT), padded_rows(others, LIMIT)", 2),
+        ("torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)", 2),
         ("torch.tensor(pad_sequences(rows, maxlen=LIMIT // 2))", 3),
         ("torch.tensor(cut_up(rows, maxlen=LIMIT))", 3),
     ],
@@ -273,5 +274,23 @@ for ids in Rows():
 @pytest.mark.parametrize(("room", "line"), [("self.room", 7), ("max(map(len, rows))", 10)])
 def test_a_length_that_the_caller_tells_and_only_the_run_shows(room: str, line: int) -> None:
     example = read_example(TOLD.format(room=room))
+    (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
+    assert draft.line == line
+
+
+CUT = """\
+#> steps step_ms=60
+def train(batches):
+    for rows in batches:
+        room = 256
+        ids = torch.tensor([row{cut} + [0] * (room - len(row)) for row in rows])
+        #^ cost step_ms=0.2 cpu_ms=0.2
+        loss = model(ids)  #> cost device_ms=50; padding rows=32 columns=256 padded=6000 shared=180
+"""
+
+
+@pytest.mark.parametrize(("cut", "line"), [("[:room]", 4), ("", 3)])
+def test_a_length_that_also_cuts_rows_stays(cut: str, line: int) -> None:
+    example = read_example(CUT.format(cut=cut))
     (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
     assert draft.line == line

@@ -114,14 +114,16 @@ def filled_up_before(context: Context, columns: int) -> tuple[str, int] | None:
 
 
 def _padding_calls(context: Context, columns: int) -> Iterator[tuple[tuple[str, int], str]]:
-    """Calls before the steps that pad to ``columns`` by their name, as Keras' ``pad_sequences``: where they
-    are, and that name."""
+    """Calls before the steps that pad to ``columns`` by their name, as Keras' ``pad_sequences``, or all rows
+    to the longest of them, as torch's ``pad_sequence``: where they are, and that name."""
     for source, call in context.calls():
         name, ran = called_name(call), context.reached.node(source, call) is not False
         if "pad" not in name or not ran or context.cost(*source.place(call)):
             continue
         given = (origin(context, source, arg.value) for arg in call.args)
-        if any(one.editable and one.source.literal(one.node) == columns for one in given):
+        if name == "pad_sequence" or any(
+            one.editable and one.source.literal(one.node) == columns for one in given
+        ):
             yield source.place(call), name
 
 
@@ -225,20 +227,28 @@ def _filling(context: Context, places: Collection[_Place], columns: int) -> set[
         if function is None:
             continue
         sizes = [
-            size
-            for size in _sizes(source, function)
+            (size, read)
+            for size, read in _sizes(source, function)
             if _is_fixed_there(
                 context, source, source.enclosing(size, cst.FunctionDef) or function, size, columns
             )
         ]
         # Tokens and targets are filled side by side in one function: the first line stands for all.
         if sizes:
-            first = min(sizes, key=source.line)
+            first, read = min(sizes, key=lambda one: source.line(one[0]))
             around = source.enclosing(first, cst.FunctionDef) or function
             calls = telling(context, source, around, source.code(first))
-            other, _, given = calls[0] if calls else (source, None, first)
+            where = read if _is_read_besides(source, function, read) else first
+            other, _, given = calls[0] if calls else (source, None, where)
             found.add(other.place(given))
     return found
+
+
+def _is_read_besides(source: Source, function: cst.FunctionDef, size: cst.BaseExpression) -> bool:
+    """Whether a name is also read for something else than to fill rows: to cut longer ones, say."""
+    reads = source.reads(size.value, function) if isinstance(size, cst.Name) else []
+    fills = {read for _, read in _sizes(source, function)}
+    return any(read not in fills for read in reads)
 
 
 def _is_fixed_there(
@@ -265,19 +275,21 @@ def telling(
     return calls if len(told) == 1 else []
 
 
-def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+def _sizes(
+    source: Source, function: cst.FunctionDef
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """Last sizes of the tensors that ``function`` fills, and ``limit`` of ``limit - len(row)``: where a name
-    stands for one, what it is given there."""
+    stands for one, what it is given there. The second is what stands in the call or the difference."""
     for call in source.nodes(cst.Call, within=function):
         if sizes := sizes_of(source, call):
             size = assigned(source, function, sizes[-1])
             either = isinstance(size, cst.BooleanOperation) and isinstance(size.operator, cst.Or)
             # `self.width or max(…)`: a width that is given counts.
             size = size.left if either and isinstance(size, cst.BooleanOperation) else size
-            yield source.returned(size) or size
+            yield source.returned(size) or size, sizes[-1]
     for difference in source.nodes(cst.BinaryOperation, within=function):
         if _is_missing(source, difference):
-            yield assigned(source, function, difference.left)
+            yield assigned(source, function, difference.left), difference.left
 
 
 def widths(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
