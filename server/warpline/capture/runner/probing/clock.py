@@ -7,6 +7,7 @@ more may be queued than that.
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from functools import partial
@@ -45,22 +46,38 @@ def of_both(
 ) -> tuple[Cost, Cost, tuple[float, ...]]:
     """``(cost of before, cost of after, their ratio in each round)``; see ``wire.probing.Answer``.
 
-    Nothing is begun after ``ends``, or ``most_s`` of readings, once there is one of each.
+    Nothing is begun after ``ends``, or ``most_s`` of readings, once there is one of each (two, if these are
+    not that long by themselves).
     ``period_ns``: on a CPU half of the calls come after other work, which fills the time that a step has from
     one call to the next one; 0: not known, and long. None: no other work.
     """
-    works = (before, after)
-    counts = [_calls(work, device) for work in works]
+    collecting = gc.isenabled()
+    gc.disable()  # a full collection takes longer than hundreds of calls, and steps seldom have one
+    try:
+        return _in_turn((before, after), device, ends, period_ns, most_s)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _in_turn(
+    works: tuple[Work, Work], device: str, ends: float, period_ns: Optional[int], most_s: float
+) -> tuple[Cost, Cost, tuple[float, ...]]:
+    """See ``of_both``."""
+    counts, took = zip(*(_calls(work, device) for work in works))
+    # One round that something held up would be all that is told, unless it is as long by itself.
+    alone = 1 if sum(count * each for count, each in zip(counts, took)) >= most_s / 2 else 2
     read: Callable[[Work, int], Cost] = _on_device if device == "cuda" else _on_host
     if device != "cuda" and period_ns is not None:
-        read = partial(_half_cold, others=_others(before, counts[0], period_ns))
+        read = partial(_half_cold, others=_others(works[0], counts[0], period_ns))
     readings: list[list[Cost]] = [[], []]
     least = LEAST if device == "cuda" else LEAST_ON_HOST
     spent = 0.0
     while len(readings[1]) < MOST:
         began = time.monotonic()
         enough = spent >= 2 * EACH_S and len(readings[1]) >= least
-        if readings[1] and (enough or spent >= most_s or began >= ends):
+        over = spent >= most_s and len(readings[1]) >= alone
+        if readings[1] and (enough or over or began >= ends):
             break
         # The one that goes second finds the caches as the first has left them: they take turns at that.
         for at in (0, 1) if len(readings[1]) % 2 == 0 else (1, 0):
@@ -75,8 +92,9 @@ def _quickest(readings: list[Cost]) -> Cost:
     return Cost(min(one.host_ns for one in readings), min(one.device_ns for one in readings))
 
 
-def _calls(work: Work, device: str) -> int:
-    """Calls of one reading, after those that choose kernels and fill caches; once is enough if it is slow."""
+def _calls(work: Work, device: str) -> tuple[int, float]:
+    """Calls of one reading, after those that choose kernels and fill caches (once is enough if it is slow),
+    and the seconds of one call."""
     took = 0.0
     for _ in range(3):
         if took > EACH_S and device != "cuda":  # there the first one may wake a library
@@ -88,8 +106,8 @@ def _calls(work: Work, device: str) -> int:
             torch.cuda.synchronize()
         took = time.perf_counter() - began
     if device == "cuda":
-        return max(1, int(min(QUEUED_S / max(queued, 1e-7), READING_S * 4 / max(took, 1e-7))))
-    return max(1, math.ceil(READING_S / max(took, 1e-7)))
+        return max(1, int(min(QUEUED_S / max(queued, 1e-7), READING_S * 4 / max(took, 1e-7)))), took
+    return max(1, math.ceil(READING_S / max(took, 1e-7))), took
 
 
 def _on_host(work: Work, calls: int) -> Cost:
