@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -363,6 +365,31 @@ def test_on_a_cpu_there_are_rounds_enough_to_tell_two_apart_while_there_is_time(
     assert after.device_ns == pytest.approx(before.device_ns / 2, rel=1e-3)
 
 
+def test_a_round_that_is_held_up_is_not_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second is lost in the first reading: after the three calls of the warm-up. Garbage is not collected
+    meanwhile."""
+    pytest.importorskip("torch")
+    from warpline.capture.runner.probing import clock
+
+    now, count = [0.0], [0]
+    for name in ("monotonic", "perf_counter"):
+        monkeypatch.setattr(clock.time, name, lambda: now[0])
+    for name in ("perf_counter_ns", "process_time_ns"):
+        monkeypatch.setattr(clock.time, name, lambda: int(now[0] * 1e9))
+
+    def work() -> None:
+        count[0] += 1
+        now[0] += 1.02 if count[0] == 7 else 0.02
+        assert not gc.isenabled()
+
+    assert gc.isenabled()
+    before, after, ratios = clock.of_both(work, work, "cpu", 60.0)
+    assert gc.isenabled()
+    assert len(ratios) == 2
+    assert before.device_ns == pytest.approx(2e7, rel=1e-3)
+    assert after.device_ns == pytest.approx(2e7, rel=1e-3)
+
+
 def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -458,6 +485,62 @@ def test_a_counter_changed_in_place_does_not_cost_the_trial(monkeypatch: pytest.
     )
     pair = compiled.compiled(Question("compiled", given, (json.dumps(part),), backward=True), "cpu")
     assert torch.equal(pair.before()[1], pair.after()[1])
+
+
+@pytest.mark.parametrize("mode", [None, "reduce-overhead"])
+def test_what_a_graph_is_given_stays_where_it_is(monkeypatch: pytest.MonkeyPatch, mode: str | None) -> None:
+    """A module's parameters and counters are not copied, nor is a mask that is drawn anew. A copy of what
+    autograd lets nobody write to is made by the code that is compiled."""
+    torch = pytest.importorskip("torch")
+    from warpline.capture.runner.probing import compiled
+
+    calls: list[tuple[int, ...]] = []
+
+    def made(work: Callable[..., object], mode: str | None) -> Callable[..., object]:
+        def noted(*given: object) -> object:
+            calls.append(tuple(map(id, given)))
+            assert all(getattr(one, "_dynamo_static_input_type", None) for one in given) == (mode is not None)
+            return work(*given)
+
+        return noted
+
+    monkeypatch.setattr(torch, "compile", made)
+    operators = [
+        ["aten.bernoulli_.float", ["%0", 0.9], [4]],  # a mask
+        ["aten.relu_.default", ["%1"], [5]],  # with a gradient
+        ["aten.mul.Tensor", ["%5", "%4"], [6]],
+        ["aten.add_.Tensor", ["%2", "%6"], [7]],  # gets one
+        ["aten.mul.Tensor", ["%7", "%3"], [8]],
+    ]
+    part = {"operators": operators, "inputs": [0, 1, 2, 3], "leaves": [1, 3], "results": [8]}
+    words = (json.dumps(part), *([mode] if mode else []))
+    pair = compiled.compiled(Question("compiled", (Tensor((4, 8), "float32"),) * 4, words, True), "cpu")
+    for _ in range(3):
+        assert [one.shape for one in pair.after()] == [one.shape for one in pair.before()]
+    assert len(set(calls)) == 1
+
+
+def test_static_inputs_are_not_copied_into_the_graph() -> None:
+    """AOTAutograd takes them for what stays, as it does a module's parameters."""
+    torch = pytest.importorskip("torch")
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._guards import TracingContext
+
+    from warpline.capture.runner.probing import compiled
+
+    static: list[list[int]] = []
+
+    def forward(graph: Callable[..., object], _: object) -> Callable[..., object]:
+        context = TracingContext.try_get()
+        assert context is not None and context.fw_metadata is not None
+        static.append(list(context.fw_metadata.static_input_indices))
+        return graph
+
+    inputs = [torch.ones(4, requires_grad=True), torch.ones(4)]
+    compiled.stay(inputs)
+    compiler = aot_autograd(fw_compiler=forward, bw_compiler=lambda graph, _: graph)
+    torch.compile(lambda x, y: x * y, backend=compiler)(*inputs)
+    assert static == [[0, 1]]
 
 
 @pytest.mark.parametrize("kind", ["flash", "cudnn"])

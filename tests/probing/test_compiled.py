@@ -175,8 +175,9 @@ def test_what_a_trial_does_not_have_compiles_as_long_again(others: int, whole: f
 
 @pytest.mark.parametrize("longer", [1, 3])
 def test_what_a_call_costs_beside_its_launches_is_paid_once(longer: int) -> None:
-    """A graph that is replayed launches nothing: the host pays for the call alone. It has one parameter."""
-    replayed = costs.value("graph-call") + costs.value("graph-parameter")
+    """A graph that is replayed launches nothing: the host pays for the call alone. One tensor with a gradient
+    goes in, and one comes out."""
+    replayed = costs.value("graph-call") + 2 * costs.value("graph-parameter")
     once = 0.4 * costs.value("compiled-call") / replayed
     host = 0.9 - once + once / longer
     many = [("aten.exp.default", 10, [f"%{at}"], (at + 1,)) for at in range(longer * MOST_OPERATORS)]
@@ -196,6 +197,31 @@ def test_what_a_call_costs_beside_its_launches_is_paid_once(longer: int) -> None
     # Nor does it tell anything where the graph is recorded again each time.
     recorded = Answer(graphs, Cost(10.0, 10.0), Cost(12.0, 40.0))
     assert informed(found, change, {plain: tried[0], graphs: recorded})[0] == expected
+
+
+@pytest.mark.parametrize(("longer", "calls"), [(1, 1), (3, 1), (3, 2)])
+def test_a_graph_of_all_operators_costs_the_host_what_one_of_a_part_does(longer: int, calls: int) -> None:
+    """And what the other parameters add: each of the operators has one."""
+    many = [
+        ("aten.add.Tensor", 10, [f"%{at + 200}", f"%{at % 180}"], (at + 201,))
+        for at in range(longer * MOST_OPERATORS)
+    ]
+    again = [
+        (name, line, [f"%{at + 500}", given[1]], (at + 501,))
+        for at, (name, line, given, _) in enumerate(many)
+    ]
+    flow = flowing(*(many + again)[: calls * len(many)], parameters=tuple(range(180)))
+    found = replace(run(op("mul", (10,)), op("mul", (10,), phase="backward")), facts=Facts(dataflow=flow))
+    change = Replace("compiled", (PLACE,), OTHERWISE, ("reduce-overhead", str(calls)))
+    (graph,) = questions(found, change)
+    tried = Answer(graph, Cost(10.0, 10.0), Cost(4.0, 6.0))
+    # Parameters, what the part begins with, and its result.
+    whole, part = (
+        costs.value("graph-call") + tensors * costs.value("graph-parameter")
+        for tensors in (longer * MOST_OPERATORS + 1, MOST_OPERATORS + (1 if longer == 1 else 2))
+    )
+    expected = Fuse((PLACE,), keep=0.6, keep_host=pytest.approx(0.4 / longer * whole / part))
+    assert informed(found, change, {graph: tried}) == (expected, True)
 
 
 @pytest.mark.parametrize(

@@ -105,20 +105,23 @@ def _of_whole_calls(
     profile: Profile, change: Replace, asked: inputs.Weighted, answers: Answers, host: float
 ) -> float:
     """The share ``host`` of a trial of a part, for whole calls: what a call costs beside its launches
-    (guards, the runtime around the graph) is paid once for all parts. The same part replayed as a CUDA graph,
-    where that was tried as well, launches nothing. Its call costs more than one that launches, by the figures
-    of both. Where it was not, or records a graph in each call, the figure alone tells, in operators of
-    the trial.
+    (guards, the runtime around the graph) is paid once for all parts. Of a CUDA graph that is all there is.
+    Of code that launches, the same part replayed as a CUDA graph tells it, where that was tried as well: such
+    a call costs more than one that launches, by the figures of both. Where it was not, or records a graph in
+    each call, the figure alone tells, in operators of the trial.
     """
     tried = {bool(weight): answers[one] for one, weight in asked if one in answers}
     own, replayed = tried.get(True), tried.get(False)
     if own is None or own.before is None or own.after is None:
         return host
+    parts = compiled.parts(profile, change)
+    if compiled.is_graph(own.question):
+        return host / parts * compiled.replayed_whole(profile, change, own.question)
     once = compiled.call_in_operators(own.question)
     if replayed is not None and replayed.after is not None and _replays(own.after, replayed.after):
         once = compiled.call_share(own.question) * replayed.after.host_ns / own.before.host_ns
     once = min(host, once)
-    return host - once + once / compiled.parts(profile, change)
+    return host - once + once / parts
 
 
 def _replays(launched: Cost, replayed: Cost) -> bool:

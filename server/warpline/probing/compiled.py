@@ -14,7 +14,7 @@ from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs
 from warpline.probing.parts import base_of, called_at, name_of, part_of, read, shape_of
 from warpline.wire.dataflow import TENSOR, Dataflow
-from warpline.wire.probing import Question, Tensor, part_from_json
+from warpline.wire.probing import Part, Question, Tensor, part_from_json
 
 #: Operators that are compiled for a trial: of more, those in the middle stand for all.
 MOST_OPERATORS = int(figures.bound("operators-compiled"))
@@ -95,17 +95,39 @@ def parts(profile: Profile, change: Replace) -> float:
     return max(1.0, len(rows) / _calls(change) / len(tried[0][0])) if tried else 1.0
 
 
+def is_graph(question: Question) -> bool:
+    """Whether the code is replayed as a CUDA graph."""
+    return len(question.options) > 1
+
+
+def replayed_whole(profile: Profile, change: Replace, question: Question) -> float:
+    """What a call of all the code costs the host where it is replayed as a CUDA graph, by what one of the
+    question's part of it costs. However many operators there are, one call launches them."""
+    rows = _rows(profile.facts.dataflow, change)[0]
+    whole, _ = part_of(profile.facts.dataflow, rows[: len(rows) // _calls(change)])
+    return _replayed(whole) / _replayed(_part(question))
+
+
 def call_share(question: Question) -> float:
     """What a call of the question's code costs the host beside its launches, as a share of what the call
     costs where it is replayed as a CUDA graph."""
-    parameters = len(part_from_json(json.loads(question.options[0])).leaves)
-    replayed = figures.value("graph-call") + parameters * figures.value("graph-parameter")
-    return min(1.0, figures.value("compiled-call") / replayed)
+    return min(1.0, figures.value("compiled-call") / _replayed(_part(question)))
+
+
+def _replayed(part: Part) -> float:
+    """What a replay costs the host, in launches: what goes in with a gradient, or comes out with one, adds to
+    it as parameters do."""
+    tensors = len(part.leaves) + len(part.results)
+    return figures.value("graph-call") + tensors * figures.value("graph-parameter")
+
+
+def _part(question: Question) -> Part:
+    return part_from_json(json.loads(question.options[0]))
 
 
 def call_in_operators(question: Question) -> float:
     """The same, as a share of what the question's operators cost the host: each of them is one launch."""
-    return figures.value("compiled-call") / len(part_from_json(json.loads(question.options[0])).operators)
+    return figures.value("compiled-call") / len(_part(question).operators)
 
 
 def untried_s(profile: Profile, change: Replace) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Sequence
 import torch
 import torch.fx
 
-from ....wire.dataflow import TENSOR, value_of
+from ....wire.dataflow import TENSOR, value_of, values_in
 from ....wire.probing import Part, Question, Tensor, part_from_json
 from .pair import Pair
 from .tensors import strided
@@ -30,11 +30,30 @@ def compiled(question: Question, device: str) -> Pair:
     torch._dynamo.reset()  # what another question compiled counts towards Dynamo's limit
     inputs = [small(one, device) for one in question.tensors]
     wanted = [inputs[at].requires_grad_() for at in part.leaves] if question.backward else []
-    changed = written(part)
-    work = plainly(part, inputs)
-    before = working(work, inputs, wanted, changed)
+    work = with_copies(plainly(part, inputs), _written_with_gradients(part) if wanted else [])
+    if mode is not None:
+        stay(inputs)
+    before = working(work, inputs, wanted, [])
     # Dropout draws other numbers, and rounding grows with depth.
-    return Pair(before, working(torch.compile(work, mode=mode), inputs, wanted, changed), same=False)
+    return Pair(before, working(torch.compile(work, mode=mode), inputs, wanted, []), same=False)
+
+
+def with_copies(work: Callable[..., Any], changed: Sequence[int]) -> Callable[..., Any]:
+    """``work`` on copies of some inputs, which it makes: of copies that it is given, which lie elsewhere in
+    each call, a CUDA graph would be recorded again each time."""
+
+    def copying(*inputs: Any) -> Any:
+        return work(*(one.clone() if at in changed else one for at, one in enumerate(inputs)))
+
+    return copying if changed else work
+
+
+def stay(inputs: Sequence[Any]) -> None:
+    """Inputs are the same tensors in each call, as a module's parameters and what the graph itself made are:
+    a CUDA graph copies all others to memory of its own first, and is not replayed where they are written."""
+    if hasattr(torch._dynamo, "mark_static_address"):  # torch 2.0 has none
+        for one in inputs:
+            torch._dynamo.mark_static_address(one, guard=False)
 
 
 def not_compiling(device: str) -> str:
@@ -160,6 +179,18 @@ def written(part: Part) -> List[int]:
         if arguments and name.split(".")[1].endswith("_")
     }
     return [at for at, number in enumerate(part.inputs) if TENSOR + str(number) in firsts]
+
+
+def _written_with_gradients(part: Part) -> List[int]:
+    """``written``, where the input gets a gradient, or what is written does: it would be of the graph of one
+    call in the next one."""
+    grown = {part.inputs[at] for at in part.leaves}
+    for name, arguments, outputs in part.operators:
+        given = list(values_in(arguments))
+        if grown.intersection(given):
+            grown.update(outputs)
+            grown.update(given[: name.split(".")[1].endswith("_")])
+    return [at for at in written(part) if part.inputs[at] in grown]
 
 
 def _item(found: Any, at: int) -> Any:
