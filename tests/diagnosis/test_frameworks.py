@@ -10,11 +10,12 @@ import pytest
 from tests.annotated import FILE, read_example, texts
 from warpline.diagnosis import diagnose
 from warpline.diagnosis.recompute import fixes
-from warpline.model.change import Fuse, Replace
+from warpline.model.change import Fuse, RemoveSyncs, Replace, Scale, Together
 from warpline.model.report import Finding
 from warpline.rulekit import Context, Refused
 from warpline.rulekit.framework_settings import setting_fix
 from warpline.rulekit.frameworks import applies
+from warpline.rules.framework_wait import FrameworkWait
 from warpline.rules.hand_written_activation import HandWrittenActivation
 from warpline.rules.hand_written_attention import HandWrittenAttention
 from warpline.text.edits import apply
@@ -562,6 +563,29 @@ trainer.fit(model)  #> cost step_ms=90 device_ms=40 idle_ms=50 cpu_ms=80 sync_ms
     finding, text = found(code, "framework-wait")
     after = [apply(text, fix.edits) for fix in finding.fixes]
     assert any("enable_progress_bar=False" in each for each in after) == ("Progress" not in callback)
+
+
+@pytest.mark.parametrize("more", [0.0, 60.0])
+def test_the_line_that_waits_goes_with_its_wait(more: float) -> None:
+    """It copies weights to the CPU and works on them there. The user's line also waits for, and computes,
+    something else: ``more``."""
+    text = "text=.to(device=self.device)"
+    code = f"""\
+#> steps step_ms=190; totals idle_ms=130
+average = ModelEmaV3(model, device="cpu")
+#^ site framework construction=timm.ModelEmaV3 "parameters=['device']" with.device=cpu
+train(model, average)
+#^ cost step_ms={130 + more} device_ms={10 + more} idle_ms=120 cpu_ms={130 + more} sync_ms=20
+#^ inside file=/lib/timm/utils/model_ema.py line=9 step_ms=126 device_ms=10 idle_ms=116 sync_ms=20 {text}
+"""
+    example = read_example(code)
+    (draft,) = FrameworkWait().find(Context(example.profile, texts(example)))
+    (place,) = (cost.place for cost in example.profile.lines)
+    scale = Scale((place,), device=1 - 10 / (10 + more), host=max(0.0, 1 - 116 / (110 + more)), apart=True)
+    assert draft.change == Together((RemoveSyncs((place,)), scale))
+    finding, _ = found(code, "framework-wait")
+    assert "126 ms in all" in finding.message
+    assert {one.value for one in finding.evidence if one.metric == "at most lost"} == {100 * 126 / 190}
 
 
 CHECKPOINTED = """\

@@ -9,7 +9,8 @@ the setting.
 ## Why is this slow
 
 The host reads a value that the device has not computed yet. It queues no work while it waits, so the
-device is idle afterwards.
+device is idle afterwards. What else the waiting line of the framework does goes with the wait: copies to the
+CPU, and the work there on what was copied.
 
 ## Example
 
@@ -75,16 +76,22 @@ the device takes as much of its memory as the model, and is rounded otherwise in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from warpline.model.change import RemoveSyncs
+from warpline.model.change import Change, RemoveSyncs, Scale, Together
+from warpline.model.profile import LineCost
+from warpline.model.report import Inside
 from warpline.rulekit import Context, Draft, Rule, ms, percent
 from warpline.rulekit.calling import MOSTLY
 from warpline.rulekit.framework_settings import edited_at, setting_fix
 from warpline.rulekit.frameworks import applies, made_by
 from warpline.syntax.edits import attempted
 from warpline.wire.frameworks import Construction, Setting, constructions
+
+_MORE = (
+    " The lines that wait take {gone} in all, with copies and with work of the host, and that goes with it."
+)
 
 
 class FrameworkWait(Rule):
@@ -104,14 +111,16 @@ class FrameworkWait(Rule):
         if site is None or not applies(context, site, setting):
             return
         for cost in context.profile.lines:
-            waited = sum(
-                entry.sync_ms
+            waiting = [
+                entry
                 for entry in cost.inside
                 if setting.text in entry.text
                 and set(one.owned) & set(entry.file.replace("\\", "/").split("/"))
-            )
-            lost = min(waited, context.idle_ms())
-            if not context.matters(lost):
+            ]
+            waited, gone = sum(entry.sync_ms for entry in waiting), sum(entry.step_ms for entry in waiting)
+            idle = min(waited, context.idle_ms())
+            lost = max(idle, gone)
+            if not context.matters(idle):
                 continue
             place, fix = cost.place, attempted(partial(setting_fix, context, site, one, setting))
             name = next(iter(setting.arguments), "")
@@ -119,14 +128,32 @@ class FrameworkWait(Rule):
             yield context.draft(
                 edited_at(context, site, one, [setting], fix),
                 f"{package} makes the host wait {{wait}} of each step for the device and queue nothing "
-                f"meanwhile. The device is idle for {{idle}} a step in total. {remedy}",
+                "meanwhile. The device is idle for {idle} a step in total."
+                + (_MORE if context.matters(gone - idle) else "")
+                + f" {remedy}",
                 {
                     "wait": ms("wait in the framework", waited),
+                    **({"gone": ms("at lines that wait", gone)} if context.matters(gone - idle) else {}),
                     "idle": ms("device idle", context.idle_ms()),
                     "share": percent("at most lost", context.share(lost)),
                 },
                 cause=place,
                 cost_ms=lost,
-                change=RemoveSyncs((place,)) if waited >= MOSTLY * cost.sync_ms else None,
+                change=_without(cost, waiting) if waited >= MOSTLY * cost.sync_ms else None,
                 fixes=[fix],
             )
+
+
+def _without(cost: LineCost, waiting: Sequence[Inside]) -> Change:
+    """The user's line without what the framework's lines below it do: their waits, and their own work on the
+    host, at least as long as the device is idle meanwhile, and on the device."""
+    place = (cost.place,)
+    on_host, on_device = sum(one.idle_ms for one in waiting), sum(one.device_ms for one in waiting)
+    working = max(cost.cpu_ms - cost.sync_ms, on_host)
+    left = Scale(
+        place,
+        device=max(0.0, 1 - on_device / cost.device_ms) if cost.device_ms else 1.0,
+        host=1 - on_host / working if working else 1.0,
+        apart=True,
+    )
+    return Together((RemoveSyncs(place), left))
