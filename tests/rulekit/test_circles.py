@@ -18,7 +18,7 @@ from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
 from warpline.rulekit.formulas.norm import norm
 from warpline.rulekit.graph.copies import _cast_readers
-from warpline.rulekit.keeping import _reads
+from warpline.rulekit.kept_reads import _Reads as _KeptReads
 from warpline.rulekit.same_samples import _is_only_read, _is_same, _Reads
 from warpline.rulekit.terms import follow
 from warpline.rules import rules
@@ -94,8 +94,15 @@ LOOPED = "def f():\n    while True:\n        a = b[0]\n        b = a[0]\n"
 def test_parts_of_each_other() -> None:
     source = Source("f.py", LOOPED)
     first, second = (source.nodes(cst.Subscript)[at].value for at in (0, 1))
-    assert isinstance(second, cst.Name) and not _reads(source, second, lambda where, node: False)
+    kept = _KeptReads(Context(read_example(LOOPED).profile, lambda _: LOOPED), None)
+    assert kept.are_few([(source, second)])
     assert isinstance(first, cst.Name) and _is_only_read(source, first)
+
+
+def test_a_long_chain_of_entries() -> None:
+    source = Source("f.py", "def f(x):\n" + "    x = x[0]\n" * LONG)
+    kept = _KeptReads(Context(read_example(LOOPED).profile, lambda _: LOOPED), None)
+    assert kept.are_few([(source, source.nodes(cst.Subscript)[0].value)])
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def _table(context: Context, source: Source, whole: cst.BaseExpression, left: in
 
 def _made_by(context: Context, source: Source, call: cst.Call, left: int) -> Iterator[_Entry]:
     """What a function of the user's returns, or what an object or a dict is made with."""
-    for other, function in _called(context, source, call):
+    for other, function in functions_called(context, source, call):
         for back in other.nodes(cst.Return, within=function):
             if back.value is not None and other.enclosing(back, cst.FunctionDef) is function:
                 yield from _table(context, other, back.value, left - 1)
@@ -128,7 +128,9 @@ def _made_by(context: Context, source: Source, call: cst.Call, left: int) -> Ite
             yield arg.keyword.value if arg.keyword is not None else known, (source, arg.value)
 
 
-def _called(context: Context, source: Source, call: cst.Call) -> list[tuple[Source, cst.FunctionDef]]:
+def functions_called(
+    context: Context, source: Source, call: cst.Call
+) -> list[tuple[Source, cst.FunctionDef]]:
     """The functions of the user's that the line was seen to call: that one, or a module's ``forward``. By its
     name where nothing was seen, as beside compiled code."""
     cost, found = context.cost(source.path, source.line(call)), list[tuple[Source, cst.FunctionDef]]()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -14,31 +13,24 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.storages import VIEWS, storages
 from warpline.rulekit.kept_for_good import kept_for_good
+from warpline.rulekit.kept_reads import reads_only_newest
 from warpline.rulekit.kept_statements import (
     BACKWARD,
-    CONTAINERS,
     EACH_STEP,
     EMPTIES,
     KEEPS,
-    given_to,
     keeping_statements,
     kept_by,
     last_name,
     names_read,
     parts_of,
-    uses_of,
-    whole_name,
 )
 from warpline.rulekit.made_in_step import is_made
-from warpline.syntax.source import NOT_LITERAL, Source, called_name, is_method, only_target, receiver
+from warpline.syntax.source import NOT_LITERAL, Source, called_name, is_method, receiver
 
 _COPIES = ("clone", "copy")
 #: A view of at most a half of a tensor is a part of it.
 _TIMES = 2
-#: A name, and the code that has it.
-_Bound = tuple[str, "cst.CSTNode | None"]
-#: Whether a line that reads one entry reads only a few of them in each step.
-_Few = Callable[[Source, cst.CSTNode], bool]
 
 
 def endless_caches(context: Context, made: LineCost) -> list[tuple[Source, cst.Decorator]]:
@@ -110,88 +102,10 @@ def kept_for_nothing(context: Context) -> Iterator[tuple[Source, cst.BaseExpress
         inner = value
         while is_method(inner, "detach", "cpu"):  # they share the storage
             inner = receiver(inner) or inner
-        few = partial(_is_few, context, context.cost(source.path, source.line(value)))
-        if is_made(context, source, inner, graph=False) and not any(
-            _reads(*use, few) for use in uses_of(context, keeper)
-        ):
+        keeping = context.cost(source.path, source.line(value))
+        made = is_made(context, source, inner, graph=False)
+        if made and reads_only_newest(context, keeper, keeping):
             yield source, value, keeper
-
-
-def _is_few(context: Context, keeping: LineCost | None, source: Source, node: cst.CSTNode) -> bool:
-    """Whether each step runs ``node`` no more often than ``keeping``, so that what it reads, counted from the
-    end, does not get more as more is kept."""
-    cost = context.cost(source.path, source.line(node))
-    return cost is not None and keeping is not None and EACH_STEP <= cost.calls <= keeping.calls
-
-
-def _reads(source: Source, name: cst.Name, few: _Few, seen: frozenset[_Bound] = frozenset()) -> bool:
-    """Whether the use of a name reads more of what it holds than its length and its newest entries. ``seen``:
-    names that were followed to it."""
-    node = whole_name(source, name)
-    above = source.parent(node)
-    if isinstance(above, (cst.AssignTarget, cst.AnnAssign)) and above.target is node:
-        value = given_to(source, above)
-        fresh = isinstance(value, cst.Call) and called_name(value) in CONTAINERS
-        return not fresh and not isinstance(value, (cst.List, cst.Dict))  # else another name's as well
-    if isinstance(above, cst.Attribute):  # `kept.append`, `kept.values()`
-        looped = _bound_by(source, source.parent(above)) if above.attr.value in ("values", "items") else None
-        return above.attr.value not in KEEPS if looped is None else _is_read(source, looped, few, seen)
-    if (call := source.taking(node)) is not None:
-        return source.name(call.func) != "len"
-    if not isinstance(above, cst.Subscript) or above.value is not node:
-        return True
-    inner = source.parent(above)
-    while isinstance(inner, cst.Subscript) and inner.value is above:  # `kept[name][-1]`
-        above, inner = inner, source.parent(inner)
-    if isinstance(inner, cst.AssignTarget) or _is_newest(source, above, few):
-        return False
-    named = _bound_by(source, above)
-    return named is None or _is_read(source, named, few, seen)
-
-
-def _bound_by(source: Source, node: cst.CSTNode | None) -> _Bound | None:
-    """The name that stands for ``node``, or for what a loop over it gives last, and the code that has it."""
-    above = source.parent(node) if node is not None else None
-    scope: cst.CSTNode | None = source.enclosing(above, cst.FunctionDef) if above is not None else None
-    target = only_target(above)
-    if isinstance(above, (cst.For, cst.CompFor)):
-        target = list(parts_of(above.target))[-1]
-        scope = above.body if isinstance(above, cst.For) else source.parent(above)
-    return (target.value, scope) if isinstance(target, cst.Name) else None
-
-
-def _is_read(source: Source, named: _Bound, few: _Few, seen: frozenset[_Bound]) -> bool:
-    if named in seen:
-        return False
-    name, scope = named
-    uses = [one for one in source.nodes(cst.Name, within=scope) if one.value == name]
-    bound = (cst.AssignTarget, cst.For, cst.CompFor, cst.Element)
-    return any(
-        not isinstance(source.parent(one), bound) and _reads(source, one, few, seen | {named}) for one in uses
-    )
-
-
-def _is_newest(source: Source, part: cst.Subscript, few: _Few) -> bool:
-    """Whether it is an entry, or some, counted from the end: ``kept[-1]``, ``kept[max(-2, -len(kept))]``; or
-    a ``few`` entries are, as by ``kept[-1 - k]``."""
-    index = part.slice[0].slice if len(part.slice) == 1 else None
-    first = index.value if isinstance(index, cst.Index) else getattr(index, "lower", None)
-    least = [arg.value for arg in first.args] if isinstance(first, cst.Call) else [first]
-    if isinstance(first, cst.Call) and source.name(first.func) != "max":
-        return False
-    given = [source.literal(one) for one in least]
-    if any(isinstance(one, int) and one < 0 for one in given):
-        return True
-    return isinstance(index, cst.Index) and _is_from_end(source, index.value) and few(source, part)
-
-
-def _is_from_end(source: Source, index: cst.BaseExpression) -> bool:
-    """Whether it is ``-k`` or ``-1 - k``, where ``k`` is only read."""
-    if source.nodes(cst.Call, within=index):
-        return False
-    while isinstance(index, cst.BinaryOperation) and isinstance(index.operator, cst.Subtract):
-        index = index.left
-    return isinstance(index, cst.UnaryOperation) and isinstance(index.operator, cst.Minus)
 
 
 def detached(context: Context, made: LineCost) -> list[tuple[Source, cst.Call]]:
@@ -249,10 +163,9 @@ def _sent_back(context: Context, source: Source, keeper: str, statement: cst.Sim
     """Whether each step uses ``keeper`` (its last name) for what the backward pass goes through, as with an
     auxiliary loss or a residual connection: the graph is then needed, and freed with the step."""
     function = source.enclosing(statement, cst.FunctionDef)
-    used = function is not None and any(
-        not isinstance(other.parent(call), cst.Expr) for other, call in context.calls(function.name.value)
-    )
-    for back in source.nodes(cst.Return, within=function) if used else ():
+    calls = list(context.calls(function.name.value)) if function is not None else []
+    thrown = bool(calls) and all(isinstance(other.parent(call), cst.Expr) for other, call in calls)
+    for back in source.nodes(cst.Return, within=function) if function is not None and not thrown else ():
         cost = context.cost(source.path, source.line(back))
         if cost is None or cost.calls < EACH_STEP:
             continue  # at the end of a training loop, its history comes back

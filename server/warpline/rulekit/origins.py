@@ -24,7 +24,7 @@ _DEPTH = 6  # assignments followed before giving up
 #: What makes a mapping of an object's fields.
 _AS_MAPPING = ("asdict", "_asdict", "vars", "model_dump", "to_dict")
 #: Their functions are none of the script's.
-_LIBRARIES = sys.stdlib_module_names | {"torch", "numpy"}
+LIBRARIES = sys.stdlib_module_names | {"torch", "numpy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def passing(
     return [
         (other, call, arg)
         for other, call in context.calls(called)
-        if other.imported_from(call.func).partition(".")[0] not in _LIBRARIES
+        if other.imported_from(call.func).partition(".")[0] not in LIBRARIES
         if (arg := other.argument(call, name, position)) is not None
     ]
 
