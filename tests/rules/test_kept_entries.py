@@ -21,7 +21,7 @@ def compare(scores, labels):
 class Log:
     def push(self, {taken}):
         {loop}
-            {keep}  #> cost calls={calls}{adds}
+            {keep}  #> cost function=Log.push calls={calls}{adds}
 
 for images, labels in loader:
     {got} = compare(model(images), labels)  #> cost device_ms=20 calls=1 nodes=40
@@ -153,3 +153,38 @@ def test_what_a_function_gives_back_and_nothing_takes(use: str, found: bool) -> 
     example = read_example(LOGGER.format(use=use))
     mine = list(GraphKeptAlive().find(Context(example.profile, texts(example))))
     assert [one.line for one in mine] == [5] * found
+
+
+WHOLE = """\
+#> memory growth_bytes_per_step=52428800
+class Module:
+    def training_step(self, batch):
+        error = self.criterion(self.net(batch))  #> cost device_ms=20 kept_bytes=52428800 calls=1 nodes=40
+        rest = 0.5 * error + self.bias  #> cost calls=1 nodes=5
+        return {back}  #> cost calls=1
+
+outputs = []
+for batch in loader:
+    output = module.training_step(batch)  #> cost calls=1
+    output{part}.backward()  #> cost calls=1
+    outputs.append({kept})  #> cost calls=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("back", "part", "kept", "found"),
+    [
+        ('{"loss": error, "smooth": rest}', '["loss"]', "output", True),
+        ("dict(loss=error, smooth=rest)", '["loss"]', "output", True),
+        ("error, rest", "[0]", "output", True),
+        ('{"loss": error, "smooth": rest}', '["loss"]', '{"all": output}', True),
+        ('{"loss": error.item(), "smooth": rest.detach()}', '["loss"]', "output", False),
+        ('{"loss": error, "smooth": rest.item()}', '["loss"]', 'output["smooth"]', False),
+    ],
+)
+def test_a_whole_dict_of_the_step_is_kept(back: str, part: str, kept: str, found: bool) -> None:
+    example = read_example(WHOLE.format(back=back, part=part, kept=kept))
+    mine = list(GraphKeptAlive().find(Context(example.profile, texts(example))))
+    assert [one.line for one in mine] == [11] * found
+    for one in mine:
+        assert "detach `error` (line 5), `rest` (line 5) where `output` is made" in one.message

@@ -35,6 +35,11 @@ def origins_of(context: Context, source: Source, value: cst.BaseExpression, left
     return list(dict.fromkeys(parts))
 
 
+def held(context: Context, source: Source, value: cst.BaseExpression) -> list[_Part]:
+    """What ``value`` was made of, where it is a whole dict, tuple or object whose making is in the text."""
+    return list(dict.fromkeys(part for _, part in _table(context, source, value, _FAR)))
+
+
 def _entries(context: Context, source: Source, value: cst.BaseExpression, left: int) -> Iterator[_Part]:
     if left <= 0:
         return

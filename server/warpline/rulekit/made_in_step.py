@@ -11,7 +11,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.calling import function_of
 from warpline.rulekit.compiled_reach import lines_in
 from warpline.rulekit.context import Context
-from warpline.rulekit.entries import entries, origins_of
+from warpline.rulekit.entries import entries, held, origins_of
 from warpline.rulekit.kept_statements import EACH_STEP, READ, parts_of
 from warpline.rulekit.origins import parameters
 from warpline.syntax.source import Source, called_name, is_method, receiver
@@ -26,7 +26,7 @@ def is_made(
 ) -> bool:
     """Whether a step computes ``value``; ``depth``: functions that it may be passed through."""
     # Of a dict, a tuple or an object one entry may have a graph, and the others may be numbers.
-    parts = entries(context, source, value) if graph and depth else []
+    parts = (entries(context, source, value) or held(context, source, value)) if graph and depth else []
     if parts:
         return any(is_made(context, other, one, graph, depth - 1) for other, one in parts)
     while isinstance(value, cst.Subscript):
@@ -61,7 +61,9 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
     ]
     if assigned:
         return any(
-            source.nodes(cst.Call, within=node.value)
+            is_made(context, source, node.value, graph)
+            if isinstance(node.value, cst.BinaryOperation) and graph
+            else source.nodes(cst.Call, within=node.value)
             and not _parted(source, node.value)
             and _ran(context, source, node, graph)
             for node in assigned

@@ -232,6 +232,7 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, size
+from warpline.rulekit.entries import held
 from warpline.rulekit.keeping import keepers
 from warpline.rulekit.made_in_step import is_made, some_with_graph
 from warpline.rulekit.memory import growth_bytes
@@ -284,6 +285,9 @@ def _kept_losses(source: Source) -> Iterator[cst.Name]:
 def _fix(context: Context, source: Source, node: cst.BaseExpression) -> Fix:
     if isinstance(node, cst.IfExp):  # in the first step it may be a plain number
         raise Refused("add `.detach()` to the side of the `if` that has the graph")
+    if parts := held(context, source, node):  # which have no `detach` as a whole
+        made = [(other, one) for other, one in parts if is_made(context, other, one, graph=True)]
+        raise Refused(f"detach {_listed(made)} where `{source.code(node)}` is made")
     if passed := some_with_graph(context, source, node):  # others may be plain numbers
         return _fix_of_some(context, passed)
     cost = context.cost(*source.place(node))
@@ -298,9 +302,12 @@ def _fix_of_some(context: Context, passed: list[tuple[Source, cst.BaseExpression
     cost = context.cost(*source.place(node))
     unused = cost is not None and 0 < cost.nodes == cost.unused_nodes
     if others or not isinstance(node, cst.Call) or not unused:
-        code = ", ".join(f"`{other.code(one)}` (line {other.line(one)})" for other, one in passed)
-        raise Refused(f"what is kept may not all be tensors: detach {code} where it is written")
+        raise Refused(f"what is kept may not all be tensors: detach {_listed(passed)} where it is written")
     return _detached(source, node)
+
+
+def _listed(parts: list[tuple[Source, cst.BaseExpression]]) -> str:
+    return ", ".join(f"`{other.code(one)}` (line {other.line(one)})" for other, one in parts)
 
 
 def _detached(source: Source, node: cst.BaseExpression) -> Fix:
