@@ -38,12 +38,7 @@ class Chain:
 def before_layer(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
     """Move what selects positions from the result of a layer to its input. Raises Refused where that is in
     another function, the result is read otherwise, or the layer is not seen to treat each position alone."""
-    place = graph.place(found.product)
-    source = context.source(place[0] if place is not None else "")
-    layers = layers_at(source, graph, found.product)
-    if len(layers) != 1:
-        raise Refused(BY_HAND)
-    ((layer, given),) = layers
+    source, layer, given = only_layer(context, graph, found.product)
     rank, columns = rank_of(graph, found), found.columns
     assign = source.parent(layer)
     if not isinstance(assign, cst.Assign):
@@ -82,6 +77,18 @@ def of_all(source: Source, graph: Graph, found: PartlyUsed, chain: Chain) -> Cha
     if min((graph.size(one) // found.columns for one in made), default=0) != found.used:
         raise Refused(BY_HAND)
     return chain
+
+
+def only_layer(
+    context: Context, graph: Graph, product: Node
+) -> tuple[Source, cst.BaseExpression, cst.BaseExpression]:
+    """The only call of a linear layer on the line of ``product``, and what it is given. Raises Refused."""
+    place = graph.place(product)
+    source = context.source(place[0] if place is not None else "")
+    layers = layers_at(source, graph, product)
+    if len(layers) != 1:
+        raise Refused(BY_HAND)
+    return source, *layers[0]
 
 
 def layers_at(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit.before_layer import BY_HAND, layers_at, rank_of
+from warpline.rulekit.before_layer import BY_HAND, only_layer, rank_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph
 from warpline.rulekit.graph.graph import Node
@@ -33,12 +33,7 @@ def before_loss(context: Context, graph: Graph, found: PartlyUsed) -> Fix:
     facts = context.profile.facts
     if facts.replays or facts.captured_graphs:  # they cannot wait for the number of positions
         raise Refused(BY_HAND)
-    place = graph.place(found.product)
-    source = context.source(place[0] if place is not None else "")
-    layers = layers_at(source, graph, found.product)
-    if len(layers) != 1:
-        raise Refused(BY_HAND)
-    ((layer, given),) = layers
+    source, layer, given = only_layer(context, graph, found.product)
     scores = _only_read(source, layer)
     loss, targets = _loss_of(source, scores, rank_of(graph, found))
     computed = _recorded(source, graph, loss)

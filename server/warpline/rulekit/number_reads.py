@@ -197,8 +197,8 @@ def is_divisor(source: Source, node: cst.BaseExpression) -> bool:
         return above.right is node and isinstance(above.operator, (cst.Divide, cst.FloorDivide))
     if isinstance(above, cst.AugAssign):
         return above.value is node and isinstance(above.operator, cst.DivideAssign)
-    call = source.parent(above) if isinstance(above, cst.Arg) else None
-    return isinstance(call, cst.Call) and source.is_named(call.func, "div", "div_", "true_divide")
+    call = source.taking(node)
+    return call is not None and source.is_named(call.func, "div", "div_", "true_divide")
 
 
 def _is_cycle(source: Source, node: cst.BaseExpression) -> bool:
@@ -223,9 +223,8 @@ def is_told(source: Source, node: cst.BaseExpression) -> bool:
     """Whether it is only printed."""
     if source.enclosing(node, cst.FormattedStringExpression) is not None:
         return True
-    above = source.parent(node)
-    call = source.parent(above) if isinstance(above, cst.Arg) else None
-    return isinstance(call, cst.Call) and source.is_named(call.func, *PRINTS)
+    call = source.taking(node)
+    return call is not None and source.is_named(call.func, *PRINTS)
 
 
 def _factors_around(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:

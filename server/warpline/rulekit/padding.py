@@ -71,13 +71,19 @@ def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
 def _called_by(context: Context, places: Collection[_Place]) -> set[_Place]:
     """The functions of the same file that those at ``places`` call by name, also as methods of an object."""
     found = set[_Place]()
+    for source, function in functions_at(context, places):
+        for name in {called_name(call) for call in source.nodes(cst.Call, within=function)}:
+            found |= {source.place(one) for one in source.functions(name)}
+    return found
+
+
+def functions_at(context: Context, places: Collection[_Place]) -> Iterator[tuple[Source, cst.FunctionDef]]:
+    """The functions of the script that are at ``places``, or contain them."""
     for file, line in places:
         source = context.source(file if file is not None and file in context.profile.sources else "")
         function = function_at(source, line) if line else None
-        calls = source.nodes(cst.Call, within=function) if function is not None else []
-        for name in {called_name(call) for call in calls}:
-            found |= {source.place(one) for one in source.functions(name)}
-    return found
+        if function is not None:
+            yield source, function
 
 
 def filled_before(context: Context, columns: int) -> set[tuple[str, int]]:
@@ -221,11 +227,7 @@ def _filling(context: Context, places: Collection[_Place], columns: int) -> set[
     """The first line that pads rows, in each function that is at one of ``places`` or contains it. Where one
     function tells it the width, the first of these calls: a helper pads to what it is told."""
     found = set()
-    for file, line in places:
-        source = context.source(file if file is not None and file in context.profile.sources else "")
-        function = function_at(source, line) if line else None
-        if function is None:
-            continue
+    for source, function in functions_at(context, places):
         sizes = [
             (size, read)
             for size, read in _sizes(source, function)

@@ -9,8 +9,7 @@ import libcst as cst
 from warpline.rulekit.choice import Choice, of_test
 from warpline.rulekit.context import Context
 from warpline.rulekit.flags import conditions
-from warpline.rulekit.padding import is_fixed, widths
-from warpline.rulekit.terms import function_at
+from warpline.rulekit.padding import functions_at, is_fixed, widths
 from warpline.syntax.source import Source
 from warpline.wire.sites import Loader, facts_of
 
@@ -35,11 +34,7 @@ def either_width(context: Context, columns: int) -> Iterator[Fixed]:
     for site in context.sites(Loader.KIND):
         loader = facts_of(Loader, site)
         places = ((loader.collate_file, loader.collate_line), (loader.dataset_file, loader.dataset_line))
-        for file, line in places if site.uses else ():
-            source = context.source(file if file is not None and file in context.profile.sources else "")
-            function = function_at(source, line) if line else None
-            if function is None:
-                continue
+        for source, function in functions_at(context, places if site.uses else ()):
             fixed = {
                 one: is_fixed(context, source, function, one, columns) for one in widths(source, function)
             }

@@ -23,10 +23,6 @@ _COMPARE = ["eq", "ne", "lt", "gt", "le", "ge"]
 
 def _reduction(op: str) -> Call:
     def call(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
-        if len(args) > 2 and all(
-            isinstance(arg.value, int) and not isinstance(arg.value, bool) for arg in args[1:]
-        ):
-            args = [args[0], terms.make("tuple", *args[1:])]  # x.mean(-2, -1)
         given = Arguments("input dim keepdim dtype axis", args, keywords)
         keep = static(given.get("keepdim"))
         if not given.ok or given.get("dtype") or keep is ...:

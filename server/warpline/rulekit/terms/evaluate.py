@@ -329,17 +329,9 @@ class Evaluator:
             module = self.term(func)
             settings = (self.made.make("attr", module, value=name) for name in ("p", "training"))
             return self.made.make("dropout", args[0], *settings)
-        simple = {
-            "ReLU": "relu",
-            "Sigmoid": "sigmoid",
-            "Tanh": "tanh",
-            "Softplus": "softplus",
-            "Identity": None,
-        }
-        if kind in simple and not (kind == "Softplus" and member.args):
-            op = simple[kind]
-            return self.made.make(op, args[0]) if op else args[0]
-        return None
+        if kind in ("ReLU", "Sigmoid", "Tanh") or (kind == "Softplus" and not member.args):
+            return self.made.make(kind.lower(), args[0])
+        return args[0] if kind == "Identity" else None
 
 
 def module_members(owner: cst.ClassDef) -> dict[str, cst.Call]:

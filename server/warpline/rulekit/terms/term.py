@@ -26,12 +26,6 @@ class Term:
     args: tuple[Term, ...] = ()
     value: Any = None  # hashable
 
-    def __repr__(self) -> str:
-        inner = [repr(arg) for arg in self.args]
-        if self.value is not None:
-            inner.append(repr(self.value))
-        return f"{self.op}({', '.join(inner)})"
-
     @property
     def number(self) -> float | None:
         """The value of a constant that is a number."""
