@@ -10,7 +10,9 @@ import mmap
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -80,6 +82,35 @@ def test_shares_are_those_of_a_clock(user_files: UserFiles) -> None:
         share = counts.get(line_of(text), 0) / total
         # Five standard deviations of a count, and what the reads of the clock itself take.
         assert abs(share - truth) < 0.02 + 5 * math.sqrt(truth * (1 - truth) / total), name
+
+
+def in_a_thread(work: Any) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def test_each_step_s_thread_is_sampled(user_files: UserFiles) -> None:
+    """The first thread only waits for them; a third one is at a line of its own all the time."""
+    found: list[Frames] = []
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    in_a_thread(lambda: found.append(Frames(all_threads=True)))
+    (sampler,) = found
+    took: Counter[str] = Counter()
+    sampler.go()
+    until = time.perf_counter() + SECONDS
+    while time.perf_counter() < until:
+        in_a_thread(lambda: [took.update(alternate(0.02)), sampler.made_here()])
+    sampler.stop()
+    over.set()
+    seen = sampler.found(user_files, codes_of(alternate))
+    counts = {line: count for _, line, count in seen["lines"]}
+    assert sum(counts.values()) > FEW
+    library, plain = (counts.get(line_of(text), 0) for text in ("copy.deepcopy(NESTED)", "sum(range(3000))"))
+    truth = took["library"] / (took["library"] + took["plain"])
+    assert library / (library + plain) == pytest.approx(truth, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +297,7 @@ def test_samples_of_a_thread_that_waits_for_others_are_not_used() -> None:
     class Seen:
         thread = os.getpid() + 1
         note = ""
+        all_threads = False
 
         def __init__(self, counted: int) -> None:
             self.counted = counted
@@ -279,6 +311,9 @@ def test_samples_of_a_thread_that_waits_for_others_are_not_used() -> None:
         kept.sampler = Seen(counted)  # type: ignore[assignment]
         assert (kept.facts(UserFiles([], []), []) is not None) is used
         assert bool(kept.notes()) is not used
+    Seen.all_threads = True  # the others are in the samples
+    assert kept.facts(UserFiles([], []), []) is not None
+    Seen.all_threads = False
     Seen.thread = os.getpid()  # the main thread has nobody to wait for
     assert kept.facts(UserFiles([], []), []) is not None
 

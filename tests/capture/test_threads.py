@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from warpline import attribution, trace
 from warpline.capture import process
 from warpline.capture.runner.lines.locations import Locations
 from warpline.capture.runner.lines.names import QualifiedNames
+from warpline.capture.runner.lines.tracing import Tracing, WatchedThreads
 from warpline.capture.runner.lines.userfiles import UserFiles
 from warpline.capture.runner.steps.beat import Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
@@ -339,3 +342,44 @@ def test_what_checkpointing_computes_again_is_no_forward(reentrant: bool) -> Non
     finally:
         forwards.remove()
     assert heard == [forwards.numbers.of(first), forwards.numbers.of(second)]
+
+
+def in_a_thread(work: Callable[[], object]) -> object:
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring is of all threads")
+def test_threads_that_make_steps_are_not_traced_while_these_are_timed() -> None:
+    """A trace function that does nothing makes plain Python four times slower."""
+    watched = WatchedThreads()
+    watched.start()
+    try:
+        assert in_a_thread(sys.gettrace) is not None
+        assert in_a_thread(lambda: [watched.rest(moves=False), sys.gettrace()][1]) is None, "the driver"
+        assert in_a_thread(sys.gettrace) is not None, "others are, as long as they make no steps"
+        watched.rest(moves=True)
+        assert in_a_thread(sys.gettrace) is None
+        watched.go_on()
+        assert in_a_thread(sys.gettrace) is not None
+    finally:
+        watched.stop()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring leaves out single lines")
+def test_the_trace_function_rests_in_new_threads_too() -> None:
+    tracing = Tracing(Locations(UserFiles((), ()), QualifiedNames()))
+
+    def work() -> tuple[bool, bool, bool]:
+        paused, off = tracing.pause(), sys.gettrace() is None
+        tracing.resume()
+        return paused, off, sys.gettrace() is not None
+
+    tracing.start()
+    try:
+        assert in_a_thread(work) == (True, True, True)
+    finally:
+        tracing.stop()

@@ -186,12 +186,9 @@ class Session:
         self._stop()
 
     def samples_lines(self) -> bool:
-        """Whether lines are sampled. Not on a device, where kernels say how long lines take, nor if several
-        threads make the steps: only one is sampled. With several ranks only if the windows fix the number of
-        steps, because all ranks must sample the same ones."""
+        """Whether lines are sampled. Not on a device, where kernels say how long lines take. With several
+        ranks only if the windows fix the number of steps, because all ranks must sample the same ones."""
         windows = self.windows
-        if self.steps.moves:
-            return False
         known = self.control.world == 1 if windows.sampled is None else windows.sampled > 0
         return bool(windows.sampler) and known and not kinds.used(self.torch).accelerated
 
@@ -199,8 +196,6 @@ class Session:
         """Why no lines were sampled, where it was not tried."""
         if kinds.used(self.torch).accelerated:
             return "kernels say how long lines take"
-        if self.steps.moves:
-            return "several threads make the steps in turn"
         if not self.windows.sampler:
             return "install py-spy next to warpline for that"
         return "too few steps" if self.control.world == 1 else "too few steps of a rank are sampled"
@@ -224,6 +219,7 @@ class Session:
         self.recorder.few_steps = self.windows.timed is not None
         self.recorder.events = self.windows.look and self.recorder.few_steps
         self.threads.tracing = self.recorder.lines
+        self.threads.go_on()
         self.observers.start_recording()
 
     @property

@@ -39,6 +39,8 @@ class Tracing:
         self.running = False
         #: Thread ident -> (global trace function, the script's own)
         self.entered: dict[int, tuple[TraceFunction, TraceFunction | None]] = {}
+        #: Thread ident -> our trace function, where it is the only one: it may be switched off for a while
+        self.alone: dict[int, TraceFunction] = {}
         #: The trace function that a debugger has set for new threads; restored afterwards.
         self.of_new_threads: TraceFunction | None = None
         self.pools = Patches()
@@ -60,7 +62,7 @@ class Tracing:
         self.swapped.begin()
         self._follow_pools()
         self.of_new_threads = _theirs(_trace_hook())
-        threading.settrace(self._first_in_thread)
+        threading.settrace(self.first_in_thread)
         for ident, frame in sys._current_frames().items():
             if ident == threading.get_ident():
                 self.enter_thread(frame)
@@ -96,6 +98,8 @@ class Tracing:
         if theirs is not None:
             trace = both(theirs, self.trace_of(ident, every_line=True))
         self.entered[ident] = trace, theirs
+        if theirs is None:
+            self.alone[ident] = trace
         self._enter_frames(ident, frame or sys._getframe(1))
         sys.settrace(trace)
 
@@ -134,7 +138,7 @@ class Tracing:
             )
         else:
             sys.settrace(theirs)
-        if _trace_hook() == self._first_in_thread:
+        if _trace_hook() == self.first_in_thread:
             threading.settrace(self.of_new_threads)
         frame: FrameType | None
         for frame in sys._current_frames().values():
@@ -144,21 +148,22 @@ class Tracing:
                     frame.f_trace_lines = True
                 frame = frame.f_back
         self.entered.clear()
+        self.alone.clear()
         return notes
 
     def pause(self) -> bool:
         """Switch our trace function off in this thread, unless it calls another one as well. Whether it is
         off now and was not before."""
-        trace, theirs = self.entered.get(threading.get_ident(), (None, None))
-        if not self.running or trace is None or theirs is not None or sys.gettrace() is not trace:
+        trace = self.alone.get(threading.get_ident())
+        if not self.running or trace is None or sys.gettrace() is not trace:
             return False
         sys.settrace(None)
         return True
 
     def resume(self) -> None:
         """Switch it on again where it is off."""
-        trace, theirs = self.entered.get(threading.get_ident(), (None, None))
-        if self.running and trace is not None and theirs is None and sys.gettrace() is None:
+        trace = self.alone.get(threading.get_ident())
+        if self.running and trace is not None and sys.gettrace() is None:
             sys.settrace(trace)
 
     def _pause(self, number: int) -> bool:
@@ -169,10 +174,12 @@ class Tracing:
         self.resume()
         return True
 
-    def _first_in_thread(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def first_in_thread(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """A new thread's trace function until its first call."""
         if not self.running:
             return None
-        trace = self.trace_of(threading.get_ident())
+        ident = threading.get_ident()
+        self.alone[ident] = trace = self.trace_of(ident)
         sys.settrace(trace)
         return trace(frame, event, argument)
 
@@ -279,18 +286,35 @@ class WatchedThreads:
 
     def __init__(self) -> None:
         self.tracing: Any = None
+        self.resting = False
+
+    def rest(self, moves: bool) -> None:
+        """Nothing is recorded for a while: a trace function that does nothing makes plain Python four times
+        slower (3.11). The calling thread, which makes steps, is traced from within when a capture begins. If
+        others make steps too (``moves``), those that begin now have ended by then."""
+        if sys.gettrace() == self._idle:
+            sys.settrace(None)
+        if moves and _trace_hook() == self._first_call:
+            threading.settrace(None)
+            self.resting = True
+
+    def go_on(self) -> None:
+        """A capture comes soon."""
+        if self.resting:
+            self.resting = False
+            self.start()
 
     def start(self) -> None:
         """Trace new threads, unless the script set a trace function of its own for them."""
         if _trace_hook() is None:
-            threading.settrace(self._first_in_thread)
+            threading.settrace(self._first_call)
 
     def stop(self) -> None:
         """Remove our trace function, if it is still there."""
-        if _trace_hook() == self._first_in_thread:
+        if _trace_hook() == self._first_call:
             threading.settrace(None)
 
-    def _first_in_thread(self, frame: FrameType, event: str, argument: Any) -> None:
+    def _first_call(self, frame: FrameType, event: str, argument: Any) -> None:
         thread = threading.current_thread()
         work = getattr(thread, "_target", None) or type(thread).run
         if (getattr(work, "__module__", None) or "").partition(".")[0] == "torch":
@@ -299,8 +323,4 @@ class WatchedThreads:
             sys.settrace(self._idle)
 
     def _idle(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if self.tracing is None or not self.tracing.running:
-            return None
-        trace = self.tracing.trace_of(threading.get_ident())
-        sys.settrace(trace)
-        return trace(frame, event, argument)
+        return self.tracing.first_in_thread(frame, event, argument) if self.tracing is not None else None

@@ -22,6 +22,7 @@ class Child:
     #: The signal that ends it; None: a line of input. The end of its input would not do: a process that the
     #: script forks meanwhile, such as a loader's worker, holds the other end open.
     end_by: signal.Signals | None = None
+    all_threads = False  # those that make the steps are sampled, not only the one that began
     note = ""  # for the user, once the samples are read
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -56,6 +57,9 @@ class Child:
 
     def go(self) -> None:
         """Tell the sampler that its samples count from now on."""
+
+    def made_here(self) -> None:
+        """The calling thread made a step."""
 
     def stop(self) -> None:
         """End the sampler, in any state."""

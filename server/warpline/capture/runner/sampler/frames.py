@@ -8,11 +8,11 @@ import os
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from opcode import opmap
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Tuple
 
 from ....wire.samples import MOST_NS, RATE
 from . import layout, snapshots
@@ -21,6 +21,7 @@ from .child import START_S, Child
 if TYPE_CHECKING:
     from ..lines.userfiles import UserFiles
 
+Place = Tuple[str, int]  # file and line
 #: It ends by itself after so many seconds, in case it does not notice that this process has ended.
 LONGEST_S = 5 * MOST_NS / 1e9
 RESUME = opmap.get("RESUME", -1)
@@ -41,16 +42,19 @@ NOTE = (
 class Frames(Child):
     """Raises OSError if it cannot start, has no permission, or does not know this interpreter's frames."""
 
-    def __init__(self, rate: float = RATE) -> None:
-        """``rate``: samples per second."""
+    def __init__(self, rate: float = RATE, all_threads: bool = False) -> None:
+        """``rate``: samples per second. ``all_threads``: those that make the steps (``made_here``) are
+        sampled, and the process's first one while none of them is at a line of the user's."""
         self.others: list[tuple[int, int]] = []  # begin and end of steps that are not meant, in ns
         if "python" not in os.path.basename(sys.executable or "").lower():
             raise OSError("%s is no Python" % sys.executable)  # a program that has one inside
-        self.layout = layout.of_this_thread()
+        self.all_threads = all_threads
+        self.makers: set[int] = set()  # addresses of their states
+        self.layout = layout.of_all_threads() if all_threads else layout.of_this_thread()
         super().__init__([sys.executable, "-I", "-S", snapshots.__file__])
         asked = {
             "process": os.getpid(),
-            "thread": self.thread,
+            "thread": os.getpid() if all_threads else self.thread,  # others may end
             "layout": asdict(self.layout),
             "rate": rate,
             "longest_s": LONGEST_S,
@@ -64,6 +68,11 @@ class Frames(Child):
             self.process.stdin.write(b"\n")
             self.process.stdin.flush()
 
+    def made_here(self) -> None:
+        """The calling thread made a step."""
+        if self.all_threads:
+            self.makers.add(layout.state_of_this_thread())
+
     def found(self, user_files: UserFiles, codes: Sequence[CodeType]) -> dict[str, Any]:
         """``Samples``, as a dict: the innermost line of the user's in each stack, without ``rare`` steps
         and ``others``. ``codes``: those of the user's that count. Raises OSError where too little could be
@@ -76,19 +85,22 @@ class Frames(Child):
         long = rare(self.steps, self.others)
         self.note = _note(long, self.steps)
         left_out = [(begin // 1000, end // 1000) for begin, end in (*long, *self.others)]
-        counts = [
-            sum(not any(begin <= moment < end for begin, end in left_out) for moment in moments)
+        kept = [
+            [moment for moment in moments if not any(begin <= moment < end for begin, end in left_out)]
             for moments in times
         ]
-        total = sum(counts)
+        total = sum(map(len, kept))
         if torn > MOST_TORN * (total + torn):
             raise OSError("%d of %d samples had no frames" % (torn, total + torn))
         places = self._places(frames, user_files, codes)
+        at = [next((places[frame] for frame in stack if frame in places), None) for stack in stacks]
         lines: Counter[tuple[str, int]] = Counter()
-        for stack, count in zip(stacks, counts):
-            place = next((places[frame] for frame in stack if frame in places), None)
-            if place is not None:
-                lines[place] += count
+        if self.all_threads:
+            lines.update(_of_makers(seen["threads"], kept, at, self.makers))
+        else:
+            for place, moments in zip(at, kept):
+                if place is not None:
+                    lines[place] += len(moments)
         return {"total": total, "lines": [(file, line, count) for (file, line), count in lines.items()]}
 
     def _places(
@@ -108,6 +120,30 @@ class Frames(Child):
             if line is not None:
                 found[number] = (path, line)
         return found
+
+
+def _of_makers(
+    threads: Sequence[Sequence[tuple[int, int]]],
+    times: Sequence[Sequence[int]],
+    at: Sequence[Place | None],
+    makers: Collection[int],
+) -> Iterator[Place]:
+    """The place of each sample that has one. ``threads``: of each moment in ``times``, the process's first
+    thread first; ``at``: the place of each stack. Of several threads that make steps, that counts which came
+    to its place last, as in the account (``trace/drivers.py``)."""
+    moments = sorted((moment, number) for number, each in enumerate(times) for moment in each)
+    since: dict[int, tuple[Place | None, int]] = {}
+    for moment, number in moments:
+        (_, first), *others = threads[number]
+        latest, found = -1, at[first]
+        for thread, stack in others:
+            place = at[stack]
+            if since.get(thread, (None, 0))[0] != place:
+                since[thread] = place, moment
+            if place is not None and thread in makers and since[thread][1] > latest:
+                latest, found = since[thread][1], place
+        if found is not None:
+            yield found
 
 
 def rare(steps: Sequence[int], others: Collection[tuple[int, int]] = ()) -> list[tuple[int, int]]:

@@ -38,7 +38,8 @@ class KeptSamples:
             self.why = str(error)
             return None
         outside = found["total"] - sum(count for _, _, count in found["lines"])
-        if self.sampler.thread != os.getpid() and outside > MOST_OUTSIDE * found["total"]:
+        alone = self.sampler.thread != os.getpid() and not self.sampler.all_threads
+        if alone and outside > MOST_OUTSIDE * found["total"]:
             self.why = "the thread that makes the steps waits for others between them"
             return None
         return found

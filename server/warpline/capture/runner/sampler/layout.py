@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import Optional
 
@@ -39,6 +39,31 @@ class Layout:
     previous: int  # and of the frame that called it
     instruction: int  # and of the instruction
     first: int  # from a code's address to that of its first instruction
+    newer: int = -1  # in a thread's state: the address of that of the thread that began next; -1: unknown
+
+
+def of_all_threads() -> Layout:
+    """The layout from the process's first thread on, with the way to the others. Raises OSError."""
+    found = of_this_thread()
+    older = ctypes.pythonapi.PyThreadState_Next
+    older.restype, older.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    states = [found.thread]
+    while (state := older(states[-1])) is not None:
+        states.append(state)
+    memory = Memory(os.getpid())
+    pairs = list(zip(states, states[1:]))  # noqa: RUF007 - Python 3.9 has no pairwise
+    for at in range(0, THREAD_WORDS * WORD, WORD):
+        if pairs and all(memory.word(old + at) == new for new, old in pairs):
+            return replace(found, thread=states[-1], newer=at)
+    raise OSError("the threads of Python %d.%d were not found" % sys.version_info[:2])
+
+
+def state_of_this_thread() -> int:
+    """The address of the calling thread's state."""
+    state = ctypes.pythonapi.PyThreadState_Get
+    state.restype, state.argtypes = ctypes.c_void_p, []
+    found: int = state()
+    return found
 
 
 def of_this_thread() -> Layout:
@@ -74,15 +99,13 @@ def _middle() -> Optional[Layout]:
 
 def _inner() -> Optional[Layout]:
     """Runs as the innermost of the three frames."""
-    state = ctypes.pythonapi.PyThreadState_Get
-    state.restype, state.argtypes = ctypes.c_void_p, []
     frames: list[FrameType] = []
     frame: Optional[FrameType] = sys._getframe()
     while frame is not None and len(frames) < 3:
         frames.append(frame)
         frame = frame.f_back
     try:
-        return _Search(state(), frames).layout()
+        return _Search(state_of_this_thread(), frames).layout()
     finally:
         frames.clear()  # else this frame knows itself
 

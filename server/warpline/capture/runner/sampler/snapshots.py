@@ -24,7 +24,8 @@ from typing import Any, Optional
 
 PAGE_BITS = 12
 PAGE = 1 << PAGE_BITS
-MOST_PAGES = 24  # of frames, of the C stack where they are entered, of generators on the heap
+MOST_PAGES = 64  # of frames, of the C stack where they are entered, of generators on the heap
+MOST_THREADS = 16
 #: An address in a frame may carry a tag in its lowest bits (3.14).
 TAGS = 7
 MOST_FRAMES = 2000
@@ -125,7 +126,9 @@ class Memory:
 
 
 class Frames:
-    """The frames of one thread. ``layout`` is a ``layout.Layout``, as a dict."""
+    """The frames of one thread, or of all. ``layout`` is a ``layout.Layout``, as a dict."""
+
+    newer = -1
 
     def __init__(self, memory: Memory, layout: dict[str, Any]) -> None:
         self.memory = memory
@@ -134,13 +137,32 @@ class Frames:
         self.code: int = layout["code"]
         self.previous: int = layout["previous"]
         self.instruction: int = layout["instruction"]
+        self.newer = layout.get("newer", -1)
+
+    def stacks(self) -> Optional[tuple[Any, ...]]:
+        """The address of each thread's state and its ``stack``, in turn, the first thread's first. None if
+        that cannot be read; others are left out then."""
+        found: list[Any] = []
+        thread: Optional[int] = self.thread
+        while thread and len(found) < 2 * MOST_THREADS:
+            stack = self._stack(thread)
+            if stack is not None:
+                found += (thread, stack)
+            elif not found:
+                return None
+            thread = self.memory.word(thread + self.newer)
+        return tuple(found)
 
     def stack(self) -> Optional[tuple[int, ...]]:
+        """The ``_stack`` of the thread."""
+        return self._stack(self.thread)
+
+    def _stack(self, thread: int) -> Optional[tuple[int, ...]]:
         """Two numbers per frame, innermost first: the address of its code object, and the offset of the
         current instruction from it. None if the memory is not a valid chain of frames."""
         found: list[int] = []
         word = self.memory.word
-        address: Optional[int] = self.thread
+        address: Optional[int] = thread
         for offset in self.entry:
             address = word((address or 0) + offset)
             if address is None:
@@ -158,8 +180,8 @@ class Frames:
             address = word(address + self.previous)
         return None
 
-    def now(self) -> tuple[Optional[tuple[int, ...]], float]:
-        """The ``stack`` as it is now, and when that was (monotonic, in seconds).
+    def now(self) -> tuple[Optional[tuple[Any, ...]], float]:
+        """The ``stack``, or the ``stacks`` of all threads, and when that was (monotonic, in seconds).
 
         The pages are copied one after the other while the thread runs, so where a call begins or ends
         meanwhile, they may contradict each other. That is so for 6 to 8 % of the samples of a script that
@@ -169,7 +191,7 @@ class Frames:
         for _ in range(TRIES):
             self.memory.look()
             now = time.monotonic()
-            stack = self.stack()
+            stack = self.stack() if self.newer < 0 else self.stacks()
             if stack is not None:
                 break
         return stack, now
@@ -250,7 +272,7 @@ def main() -> None:
     cores = Cores(asked["process"], asked["thread"])
     between_s, now = 1 / asked["rate"], time.monotonic()
     until, due = now + asked["longest_s"], now
-    found: dict[tuple[int, ...], list[int]] = {}
+    found: dict[tuple[Any, ...], list[int]] = {}
     torn = in_a_row = 0
     while in_a_row < GIVEN_UP and now < until:
         # At random intervals: even ones could sample every step at the same places.
@@ -265,10 +287,22 @@ def main() -> None:
         else:
             found.setdefault(stack, []).append(int(now * 1e6))
             in_a_row = 0
-    sys.stdout.write(json.dumps({**packed(found), "torn": torn}))
+    pack = packed if frames.newer < 0 else packed_threads
+    sys.stdout.write(json.dumps({**pack(found), "torn": torn}))
 
 
-def packed(found: dict[tuple[int, ...], list[int]]) -> dict[str, Any]:
+def packed_threads(found: dict[tuple[Any, ...], list[int]]) -> dict[str, Any]:
+    """``packed``, and ``threads``: those seen at each of ``times``, each with the number of its stack."""
+    numbers: dict[tuple[int, ...], int] = {}
+    threads = [
+        [(thread, numbers.setdefault(stack, len(numbers))) for thread, stack in zip(seen[::2], seen[1::2])]
+        for seen in found
+    ]
+    stacks = packed({stack: [] for stack in numbers})
+    return {**stacks, "times": list(found.values()), "threads": threads}
+
+
+def packed(found: dict[tuple[Any, ...], list[int]]) -> dict[str, Any]:
     """``frames``: (code, instruction) of each that was seen; ``stacks``: their numbers; ``times``: when each
     stack was seen, in microseconds of the monotonic clock."""
     numbers: dict[tuple[int, int], int] = {}

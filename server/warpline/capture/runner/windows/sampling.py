@@ -79,6 +79,8 @@ class Sampling(Stage):
     def _sampler(self, rate: float) -> Frames | PySpy:
         """Raises OSError."""
         session = self.session
+        if session.steps.moves:  # each sample has all threads
+            return Frames(min(rate, RATE), all_threads=True)
         try:
             return Frames(rate)
         except OSError:
@@ -103,6 +105,7 @@ class Sampling(Stage):
             self.last_ns = now_ns
             if self.sampler is not None:
                 self.sampler.steps.append(now_ns)
+                self.sampler.made_here()
             if session.classes.is_other(session.observers.signals.take()):
                 self._other(before_ns, now_ns)
         # Ranks must go on after the same step, even if one of them was late.

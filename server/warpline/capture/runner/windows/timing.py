@@ -48,6 +48,7 @@ class Timing(Stage):
         )
         session.pipe.progress(TIMING, 0, wanted, "timing %d steps" % wanted)
         session.steps.quiet()
+        session.threads.rest(session.steps.moves)
         session.own_profiler.measuring = True
         if session.control.purpose is Purpose.PROFILE:
             session.observers.start_timing()
