@@ -351,6 +351,73 @@ def test_the_next_rows_of_an_array(ahead: str, rows: str, calls: int, found: boo
     assert found_at(CUT_OUT.format(ahead=ahead, rows=rows, calls=calls), 13.0) == [10] * found
 
 
+SETTINGS = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import yaml
+
+def scores(net, rows, lot):
+    for at in range(0, len(rows), lot):
+        kept.append(net(rows[at : at + lot]))
+        #^ cost step_ms=19 device_ms=7 idle_ms=12 calls=1 launches=300
+        #^ op aten::linear shapes=[[{rows},700],[900,700]]
+        #^ op aten::linear shapes=[[{others},700],[900,700]]
+
+def main(path):
+    with open(path) as file:
+        settings = yaml.safe_load(file)
+    scores(net, rows, settings["lot"])
+    {again}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "others", "again", "line"),
+    [
+        (6, 6, "", 10),
+        (6, 6, "scores(net, others, 9)", 4),  # it is not known which call
+        (6, 24, "", None),  # nor which number
+    ],
+)
+def test_a_size_that_is_not_in_the_text(rows: int, others: int, again: str, line: int | None) -> None:
+    found = found_at(SETTINGS.format(rows=rows, others=others, again=again), 13.0)
+    assert found == ([] if line is None else [line])
+
+
+ONE_BY_ONE = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import torch
+{before}
+for turn, (x, y) in {over}:
+    {out} = net({given})
+    #^ cost step_ms=18 device_ms=3 idle_ms=15 calls=1 launches=300 backward_ms={backward}
+    #^ op aten::linear shapes=[[{rows},700],[900,700]]
+    loss_of(out, y).backward()  #> cost step_ms=1 cpu_ms=1 calls=1
+"""
+EACH = {
+    "before": "pairs = list(zip(rows, marks))",
+    "over": "enumerate(pairs)",
+    "out": "out",
+    "given": "x",
+    "backward": 1,
+    "rows": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ({}, True),
+        ({"over": "enumerate(zip(rows, self.marks))"}, True),
+        ({"rows": 2}, False),
+        ({"backward": 0}, False),  # what is generated comes one by one
+        ({"out": "out, state", "given": "x, state"}, False),  # the next turn needs it
+        ({"over": "enumerate(read(path))"}, False),  # nothing says what is there
+    ],
+)
+def test_rows_that_training_takes_one_by_one(facts: dict[str, object], found: bool) -> None:
+    assert found_at(ONE_BY_ONE.format(**EACH | facts), 13.0) == [3] * found
+
+
 GATHERED = """\
 #> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
 import torch

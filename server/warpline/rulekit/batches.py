@@ -18,8 +18,8 @@ from warpline.rulekit.holders import holder
 from warpline.rulekit.loaders import change_loader, edit_site, loader_call, setting, whence
 from warpline.rulekit.number_reads import is_whole, whole
 from warpline.rulekit.origins import origin
-from warpline.rulekit.queues import taken
-from warpline.rulekit.slicing import Slices, sliced
+from warpline.rulekit.queues import rows_of, taken
+from warpline.rulekit.slicing import Slices, loops_over_rows, sizes_from_elsewhere, sliced
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
@@ -63,6 +63,30 @@ def batches(context: Context) -> Iterator[Batch]:
             words += " A batch has several draws of so many." if found.draws > 1 else ""
             rows = found.number * found.draws
             yield Batch(found.size.place, ("batch size", rows, "samples"), words, fix)
+    yield from _of_rows(context)
+
+
+def _of_rows(context: Context) -> Iterator[Batch]:
+    """Batches whose size is not in the text, and rows that training takes one by one: as many as all layers
+    have."""
+    rows = rows_of(context)
+    if len(rows) != 1 or any(site.uses for site in context.sites("loader")):
+        return
+    (number,) = rows
+    what, trains = ("batch size", number, "samples"), any(cost.backward_ms for cost in context.profile.lines)
+    for size in sizes_from_elsewhere(context):
+        yield Batch(
+            size.place,
+            what,
+            f" It is {size.words}.",
+            partial(_by_hand, "change it where its value is written"),
+        )
+    for source, loop in loops_over_rows(context) if number == 1 and trains else ():
+        yield Batch(source.place(loop), what, "", partial(_by_hand, "take several rows in each turn"))
+
+
+def _by_hand(what: str) -> Fix:
+    raise Refused(what)
 
 
 def _sliced(context: Context, found: Slices) -> Fix:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, is_literal, origin, overridden, parameters
+from warpline.rulekit.origins import Origin, is_literal, origin, overridden, parameters, passing
 from warpline.rulekit.slice_ends import (
     Loop,
     begins_before,
@@ -27,6 +27,9 @@ from warpline.syntax.source import SAME_TURNS, Source, called_name, is_method
 #: What runs once a step may differ from that by so much, since steps at the ends of the window are partial.
 #: Chosen: halfway to never, and to twice.
 ONCE = 0.5
+
+#: Functions that a size is passed through. Chosen: settings are seldom passed on more often.
+_CALLS = 3
 
 #: Python writes a loop's header in its own way.
 _SPELLING = re.compile(r"[\s()'\"]")
@@ -63,21 +66,75 @@ def sliced(context: Context) -> Iterator[Slices]:
     of an option that the command line gives another value, are left out.
     """
     seen: set[tuple[str, int]] = set()
+    for written, found, parts in _sizes_written(context):
+        if overridden(context, found) is not None:
+            continue
+        size = found.source.literal(found.node) if found.editable else None
+        if type(size) is int and size > 0 and found.place not in seen:
+            seen.add(found.place)
+            first, *again = written.sizes
+            yield Slices(found, written.source, tuple(again) if found.node is first else (), parts)
+
+
+def sizes_from_elsewhere(context: Context) -> Iterator[Origin]:
+    """The same, of sizes whose value is not in the text, as that of a file of settings: what the only call
+    passes for it, as far as it can be followed."""
+    for written, found, parts in _sizes_written(context):
+        if found.editable or parts or not isinstance(written.sizes[0], (cst.Name, cst.Attribute)):
+            continue
+        source = written.source
+        size: cst.BaseExpression = written.sizes[0]
+        for _ in range(_CALLS):
+            function = source.enclosing(size, cst.FunctionDef)
+            calls = passing(context, source, function, source.code(size)) if function is not None else []
+            if len(calls) == 1:
+                source, size = calls[0][0], calls[0][2].value
+        yield Origin("unknown", source, size, f"`{source.code(size)}`")
+
+
+def _sizes_written(context: Context) -> Iterator[tuple[_Written, Origin, bool]]:
     files = tuple(context.sources())
     for cost in context.profile.lines:
         source = context.source(cost.file)
         for loop in _loops(source, cost.line):
             written = _written(files, source, loop) if _turns_once(context, source, loop, cost) else None
-            if written is None:
-                continue
-            first, *again = written.sizes
-            found, parts = _followed(context, written)
-            if overridden(context, found) is not None:
-                continue
-            size = found.source.literal(found.node) if found.editable else None
-            if type(size) is int and size > 0 and found.place not in seen:
-                seen.add(found.place)
-                yield Slices(found, written.source, tuple(again) if found.node is first else (), parts)
+            if written is not None:
+                yield written, *_followed(context, written)
+
+
+def loops_over_rows(context: Context) -> Iterator[tuple[Source, cst.For]]:
+    """Loops with one turn a step over what lists and tensors hold, entry by entry, where no turn computes
+    with what the one before has computed."""
+    found: dict[tuple[str, int], tuple[Source, cst.For]] = {}
+    for cost in context.profile.lines:
+        source = context.source(cost.file)
+        for loop in _loops(source, cost.line):
+            if isinstance(loop, cst.For) and _turns_once(context, source, loop, cost):
+                named = all(isinstance(one, (cst.Name, cst.Attribute)) for one in _over(source, loop.iter))
+                if named and not _is_carried_on(source, loop):
+                    found[source.place(loop)] = source, loop
+    yield from found.values()
+
+
+def _over(source: Source, over: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """``rows`` and ``marks`` of ``enumerate(zip(rows, marks))``."""
+    if isinstance(over, cst.Call) and source.is_named(over.func, "enumerate", "zip", *SAME_TURNS):
+        for arg in over.args:
+            if arg.keyword is None:
+                yield from _over(source, arg.value)
+    else:
+        yield over
+
+
+def _is_carried_on(source: Source, loop: cst.For) -> bool:
+    """Whether a name gets a result in the loop, and is read there before, as a hidden state is."""
+    for name in source.nodes(cst.Name, within=loop.body):
+        assign = source.enclosing(name, cst.Assign) if source.binds(name) else None
+        if assign is not None and source.nodes(cst.Call, within=assign.value):
+            line = source.line(assign)
+            if any(source.line(one) <= line for one in source.reads(name.value, loop.body)):
+                return True
+    return False
 
 
 class _Written(NamedTuple):

@@ -6,8 +6,10 @@ Finds steps in which the device is idle because of launch overhead, or runs kern
 of it, while most of its memory is free. The fix doubles the batch of the loader, or of a loop that slices its
 batches (`for at in range(0, count, size)`, `while at < count`, `data.split(size)`), gets them from a
 `BatchSampler` or from a generator that gathers them, takes what waits in a queue, at most so many at a time,
-or draws samples at random (`random.sample(memory, size)`, `torch.randint(count, (size,))`). Where the size is
-`count // parts`, it halves the parts. If gradients are accumulated, by the loop or by a framework
+or the next rows of an array (`self.at += size`), or draws samples at random (`random.sample(memory, size)`,
+`torch.randint(count, (size,))`), also some of each kind. Where the size is `count // parts`, it halves the
+parts. No edit is offered where the size comes from a file of settings, and where a loop trains on one row in
+each turn. If gradients are accumulated, by the loop or by a framework
 (`gradient_accumulation_steps` of accelerate and transformers, `accumulate_grad_batches` of Lightning), it
 halves the number of batches, so that an update still sees the same samples. The gain is per sample.
 
