@@ -131,6 +131,18 @@ def test_each_piece_begins_with_a_convolution_and_equal_ones_are_one() -> None:
     assert all(one.backward and "same" in one.options for one in (repeated, stem, *others))
 
 
+def test_a_group_norm_takes_any_layout() -> None:
+    """Its operator below autograd takes only two, and others meet: of diffusers' UNet nothing was tried."""
+    normed = "nn.functional.group_norm(x.mT + x.mT.contiguous().relu(), 2)"
+    profile = on_a_cpu(profiled(last=f"{normed}.mean((2, 3), True)"))
+    (whole,) = questions(profile, change_of(profile))
+    assert "group_norm" in operators(whole)
+    from warpline.capture.runner.probing.layouts import channels_last
+
+    pair = channels_last(whole, "cpu")
+    assert len(pair.after()) == len(pair.before())
+
+
 def test_on_a_cpu_the_whole_network_is_one_question_unless_it_takes_long() -> None:
     """What lies between the pieces, and which tensors change their layout, counts too."""
     profile = on_a_cpu(profiled())

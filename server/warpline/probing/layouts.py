@@ -31,14 +31,18 @@ _LONGEST = 120
 _WHOLE_MS, _WHOLE_OPERATORS = 500.0, 2000
 _CONVOLUTION = "convolution"
 #: torch chooses a batch norm's implementation by layout, and a record has the one that it chose: where each
-#: has what ``batch_norm`` takes (input, weight, bias, mean, variance, training, momentum, eps).
-_NORMS: dict[str, tuple[int | bool, ...]] = {
-    "native_batch_norm": (0, 1, 2, 3, 4, 5, 6, 7),
-    "cudnn_batch_norm": (0, 1, 2, 3, 4, 5, 6, 7),
-    "miopen_batch_norm": (0, 1, 2, 3, 4, 5, 6, 7),
-    "_native_batch_norm_legit": (0, 1, 2, 3, 4, 5, 6, 7),
-    "_batch_norm_with_update": (0, 1, 2, 3, 4, True, 5, 6),
-    "_batch_norm_no_update": (0, 1, 2, 3, 4, False, 5, 6),
+#: has what ``batch_norm`` takes (input, weight, bias, mean, variance, training, momentum, eps). A group
+#: norm's takes its input in one of two layouts only, which ``group_norm`` (input, groups, weight, bias, eps)
+#: sees to.
+_BATCH, _GROUP = "aten.batch_norm.default", "aten.group_norm.default"
+_NORMS: dict[str, tuple[str, tuple[int | bool, ...]]] = {
+    "native_batch_norm": (_BATCH, (0, 1, 2, 3, 4, 5, 6, 7)),
+    "cudnn_batch_norm": (_BATCH, (0, 1, 2, 3, 4, 5, 6, 7)),
+    "miopen_batch_norm": (_BATCH, (0, 1, 2, 3, 4, 5, 6, 7)),
+    "_native_batch_norm_legit": (_BATCH, (0, 1, 2, 3, 4, 5, 6, 7)),
+    "_batch_norm_with_update": (_BATCH, (0, 1, 2, 3, 4, True, 5, 6)),
+    "_batch_norm_no_update": (_BATCH, (0, 1, 2, 3, 4, False, 5, 6)),
+    "native_group_norm": (_GROUP, (0, 6, 1, 2, 7)),
 }
 NO_ANSWERS: Mapping[Question, Answer] = {}
 _Sized = tuple[str, tuple[tuple[int, ...], ...]]  # a kind of operator, and the sizes of what it reads
@@ -135,15 +139,15 @@ def _times(profile: Profile) -> Callable[[Dataflow, int], float]:
 
 
 def _usual(part: Part) -> Part:
-    """``part`` with batch norms as a script calls them."""
+    """``part`` with norms as a script calls them."""
     operators = []
     unmade: set[int] = set()
     for name, given, outputs in part.operators:
-        order = _NORMS.get(name.split(".")[1])
-        if order is not None and len(given) >= len(order) - 1:
+        called, order = _NORMS.get(name.split(".")[1], ("", ()))
+        if called and len(given) >= len(order) - 1:
             taken = [one if isinstance(one, bool) else given[one] for one in order]
             unmade.update(outputs[1:])
-            operators.append(("aten.batch_norm.default", [*taken, True], outputs[:1]))
+            operators.append((called, [*taken, True], outputs[:1]))
         else:
             operators.append((name, given, outputs))
     results = tuple(one for one in part.results if one not in unmade)
