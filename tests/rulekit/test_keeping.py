@@ -49,8 +49,8 @@ import functools
 import torch
 from collections import defaultdict
 
-def save(outputs, name, layer, given, output):
-    outputs[name].append(output.detach())  #> cost calls=3
+def save({kept}, name, layer, given, output):
+    {kept}[name].append(output.detach())  #> cost calls=3
 
 def watched(layers):
     outputs = defaultdict(list)
@@ -62,10 +62,10 @@ def share(outputs):
     for name, parts in outputs.items():  #> cost calls=4
         {read}  #> cost calls=3
 
-seen = watched(layers)
+{seen} = watched(layers)
 for images in loader:
     net(images)  #> cost calls=1 device_ms=9 kept_bytes=4096
-    share(seen)  #> cost calls=1
+    share({seen})  #> cost calls=1
 {later}
 """
 
@@ -76,13 +76,15 @@ for images in loader:
         ("newest = parts[-1]; show(newest.mean())", "", True),
         ("show(parts[-1].mean(), len(parts))", "", True),
         ("show(torch.cat(parts).mean())", "", False),
-        ("newest = parts[-1]", "torch.save(seen, path)", False),
-        ("newest = parts[-1]", "kept = seen; torch.save(kept, path)", False),
-        ("newest = parts[-1]", "kept = seen; show(kept['first'][-1])", True),
+        ("newest = parts[-1]", "torch.save(SEEN, path)", False),
+        ("newest = parts[-1]", "kept = SEEN; torch.save(kept, path)", False),
+        ("newest = parts[-1]", "kept = SEEN; show(kept['first'][-1])", True),
         ("newest = parts[0]; show(newest.mean())", "", False),
     ],
 )
-def test_what_is_kept_under_other_names(read: str, later: str, newest: bool) -> None:
-    example = read_example(NAMED.format(read=read, later=later))
+@pytest.mark.parametrize(("kept", "seen"), [("outputs", "seen"), ("into", "outputs")])
+def test_what_is_kept_under_other_names(kept: str, seen: str, read: str, later: str, newest: bool) -> None:
+    later = later.replace("SEEN", seen)
+    example = read_example(NAMED.format(kept=kept, seen=seen, read=read, later=later))
     found = [keeper for _, _, keeper in kept_for_nothing(Context(example.profile, texts(example)))]
     assert found == (["outputs"] if newest else [])

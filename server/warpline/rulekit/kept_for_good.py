@@ -18,7 +18,7 @@ from warpline.rulekit.kept_statements import (
     last_name,
     names_read,
 )
-from warpline.rulekit.origins import assignments, parameters
+from warpline.rulekit.origins import assignments, parameters, passing
 from warpline.syntax.source import Source, called_name, is_method, receiver
 
 
@@ -32,8 +32,23 @@ def kept_for_good(
         for keeper, value in kept_by(source, small, sums=False):
             if not keeper or isinstance(small, cst.Assign):
                 continue
+            keeper = _passed_as(context, source, small, keeper)
             if not _bounded(context, keeper, source, small, epochs=epochs):
                 yield source, value, keeper
+
+
+def _passed_as(context: Context, source: Source, small: cst.CSTNode, keeper: str) -> str:
+    """The last name of what all calls pass, also by ``partial``, where ``keeper`` is a parameter."""
+    function = source.enclosing(small, cst.FunctionDef)
+    if function is None or keeper not in parameters(function):
+        return keeper
+    given = [arg.value for _, _, arg in passing(context, source, function, keeper)]
+    at = parameters(function).index(keeper) + 1
+    for call in source.calls_of("functools.partial"):
+        if len(call.args) > at and last_name(call.args[0].value) == function.name.value:
+            given.append(call.args[at].value)
+    names = {last_name(one) for one in given}
+    return names.pop() if len(names) == 1 else keeper
 
 
 def joined_for_good(
@@ -77,6 +92,7 @@ def _bounded(
             if last_name(target) == keeper and not (attribute and _is_local(source, target))
             if source.enclosing(target, cst.Assign) is not growing
             if scope is None or _scope_around(source, target) is scope
+            if last_name(source.returned(value)) != keeper  # the same, from the function that made it
         ]
         if any(isinstance(target, cst.Subscript) for target, _ in given):
             return True

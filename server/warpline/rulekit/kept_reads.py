@@ -73,6 +73,7 @@ class _Reads:
             value = given_to(source, above)
             fresh = isinstance(value, cst.Call) and called_name(value) in CONTAINERS
             fresh = fresh or isinstance(value, (cst.List, cst.Dict))
+            fresh = fresh or (value is not None and last_name(source.returned(value)) == last_name(node))
             return [] if fresh else None  # another name's as well
         if isinstance(above, cst.Attribute):  # `kept.append`, `kept.values()`
             entries = source.parent(above) if above.attr.value in _ENTRIES else None
