@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
-import libcst as cst
-
 from warpline.model.profile import Op
 from warpline.rulekit.calling import Function, callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph, Node, graph_of
 from warpline.rulekit.growing import LEAST_LENGTHS, grows
-from warpline.rulekit.terms import descend, names_in
 from warpline.wire.dataflow import Padding
 
 #: Attention as one operator, and the position of ``is_causal`` among its arguments.
@@ -147,9 +144,8 @@ def _is_square(graph: Graph, value: int) -> bool:
 
 
 def loop_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tuple[str, int] | None:
-    """The line of a loop that calls the model with its attention at ``places``: the one that calls an object
-    of its class, else the one that makes what the first operator after the model reads. Where a function
-    without a loop does, the line of a loop that calls it, if that is the only one."""
+    """The line of a loop that calls the model with its attention at ``places``. Where a function without a
+    loop does, the line of a loop that calls it, if that is the only one. None where several lines call it."""
     found = _model_call(context, places)
     if found in {(file, line) for file, line, _ in places}:  # a library with its own loop
         return found
@@ -182,34 +178,4 @@ def _model_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> t
             calling = callers(context, name)
             if len(calling) == 1:
                 place, name = calling[0].place, function_of(calling[0])
-    return _made_for_the_loop(context)
-
-
-def _made_for_the_loop(context: Context) -> tuple[str, int] | None:
-    graph = graph_of(context.profile.facts.dataflow)
-    inside = False
-    for node in graph.nodes:
-        site = graph.site(node)
-        if site is None:
-            continue
-        if site.function.endswith(".forward"):
-            inside = True
-        elif inside:
-            return _called_before(context, site.file, site.line)
     return None
-
-
-def _called_before(context: Context, file: str, line: int) -> tuple[str, int] | None:
-    """The statement of the same block that made, by a call, what the statement at ``line`` reads; else that
-    line."""
-    source = context.source(file)
-    statement = source.statement_at(line)
-    if statement is None:
-        return None
-    read, block = names_in(statement), source.block(statement)
-    for before in reversed(block[: block.index(statement)]):
-        small = before.body[0] if isinstance(before, cst.SimpleStatementLine) else None
-        called = isinstance(small, cst.Assign) and isinstance(small.value, cst.Call)
-        if called and any(one.value in read and source.binds(one) for one in descend(before, cst.Name)):
-            return file, source.line(before)
-    return file, line

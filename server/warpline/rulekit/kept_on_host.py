@@ -232,12 +232,8 @@ def _made(path: _Path, source: Source, node: cst.BaseExpression, left: int, sure
     back = source.returned(node)
     if back is not None:
         return _followed(path, source, back, left - 1, sure)
-    if isinstance(node, cst.Call) and source.is_named(node.func, "field"):  # of a dataclass
-        factory = source.argument(node, "default_factory")
-        if factory is None or not isinstance(factory.value, cst.Lambda):
-            raise Refused(BY_HAND)
-        return _followed(path, source, factory.value.body, left - 1, sure)
-    if not _is_tensor(source, node) and (path.indices or not sure):
+    is_field = isinstance(node, cst.Call) and source.is_named(node.func, "field")  # of a dataclass
+    if is_field or (not _is_tensor(source, node) and (path.indices or not sure)):
         raise Refused(BY_HAND)
     return _kept(path, source, node, sure)
 
@@ -255,9 +251,8 @@ def _in_container(path: _Path, source: Source, node: cst.BaseExpression, left: i
     if not path.indices:
         raise Refused(BY_HAND)
     wanted = path.indices.pop(0)
-    kind = "dict" if isinstance(node, (cst.Dict, cst.DictComp)) else "list"
     if isinstance(node, (cst.ListComp, cst.DictComp)):
-        made = node.elt if isinstance(node, cst.ListComp) else node.value
+        made, kind = (node.elt, "list") if isinstance(node, cst.ListComp) else (node.value, "dict")
         if not _is_tensor(source, made):
             raise Refused(BY_HAND)
         return _kept(path, source, node, sure, kind)
@@ -272,9 +267,7 @@ def _in_container(path: _Path, source: Source, node: cst.BaseExpression, left: i
     chosen = [value for name, value in entries if name == key and wanted is not None]
     if len(chosen) == 1:
         return _followed(path, source, chosen[0], left - 1, sure)
-    if isinstance(node, cst.Tuple) or not all(_is_tensor(source, value) for _, value in entries):
-        raise Refused(BY_HAND)
-    return _kept(path, source, node, sure, kind)
+    raise Refused(BY_HAND)
 
 
 def _put_in(path: _Path, source: Source, sure: bool) -> Kept:

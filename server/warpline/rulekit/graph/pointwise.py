@@ -36,10 +36,6 @@ def _power(base: float, exponent: float) -> float:
     return math.nan if isinstance(found, complex) else float(found)
 
 
-def _xlogy(x: float, y: float) -> float:
-    return 0.0 if x == 0 else x * math.log(y)
-
-
 #: By name, for operators on numbers only.
 PLAIN: dict[str, Pointwise] = {
     "mul": lambda a, b: a * b,
@@ -91,7 +87,7 @@ PLAIN: dict[str, Pointwise] = {
     "bitwise_or": lambda a, b: bool(a or b),
     "where": lambda test, a, b: a if test else b,
     "masked_fill": lambda a, test, b: b if test else a,
-    "xlogy": _xlogy,
+    "xlogy": lambda a, b: 0.0 if a == 0 else a * math.log(b),
     "lerp": lambda a, b, weight: a + weight * (b - a),
     "hypot": math.hypot,
     "logaddexp": lambda a, b: max(a, b) + math.log1p(math.exp(-abs(a - b))),

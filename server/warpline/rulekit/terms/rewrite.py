@@ -55,19 +55,10 @@ class Rewrite:
                 return f"{atom(inner[0])}.{term.value}"
             case "size" if isinstance(term.value, int):
                 return f"{atom(inner[0])}.shape[{term.value}]"
-            case "transpose" if isinstance(term.value, tuple):
-                return f"{atom(inner[0])}.transpose({term.value[0]}, {term.value[1]})"
             case "permute" if isinstance(term.value, tuple):
                 return f"{atom(inner[0])}{moved(term.value)}"
             case "div" if term.args[0].number is not None:
                 return f"{inner[0]} / {atom(inner[1])}"
-            case "mul" | "add" | "sub":
-                sign = {"mul": "*", "add": "+", "sub": "-"}[term.op]
-                return f"{atom(inner[0])} {sign} {atom(inner[1])}"
-            case "neg":
-                return f"-{atom(inner[0])}"
-            case "not":
-                return f"~{atom(inner[0])}"
         raise Refused(_NO_NAME)
 
     def number(self, text: str) -> str:
