@@ -141,8 +141,9 @@ for ids in loader:  #> use loader
         ("torch.tensor(cut_up(rows, maxlen=LIMIT))", 3),
     ],
 )
-def test_calls_that_pad_before_the_steps_by_their_name(made: str, line: int) -> None:
-    example = read_example(EARLIER.format(made=made))
+@pytest.mark.parametrize("shared", [200, 20])  # most of the padding is behind rows of different lengths
+def test_calls_that_pad_before_the_steps_by_their_name(made: str, line: int, shared: int) -> None:
+    example = read_example(EARLIER.format(made=made).replace("shared=200", f"shared={shared}"))
     (draft,) = PaddedBatches().find(Context(example.profile, texts(example)))
     assert draft.line == line
 

@@ -177,8 +177,9 @@ class PaddedBatches(Rule):
         fix = _fix(context, graph, worst, fixed) if context.matters(spent * less / _share(worst)) else None
         less = _share(worst) if fix is None else less
         ordered = fix is not None and _is_ragged(worst)
-        # An edit is made where the step reads the batch.
-        told = fix is None and not _is_ragged(worst)
+        # An edit is made where the step reads the batch. An order alone is no place where all rows are too
+        # long.
+        told = fix is None and worst.shared > 0
         before = filled_up_before(context, worst.columns) if told else None
         yield context.draft(
             fixed or before or _place(context, worst) or site.place,
@@ -198,7 +199,7 @@ class PaddedBatches(Rule):
             change=Together(
                 tuple(leaving(context, one.place, 1 - worked[one.place] * less) for one in costs)
             ),
-            fixes=[_by_hand(worst, fixed is not None) if fix is None else lambda: fix],
+            fixes=[_by_hand(worst, (fixed or before) is not None) if fix is None else lambda: fix],
         )
 
 
