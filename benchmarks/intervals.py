@@ -84,6 +84,9 @@ FIRST = (
     ("First contact on CPUs, round 30", "round30cpu", "cpu"),
     ("First contact on GPUs, round 31", "round31", "cuda"),
     ("Framework programs, round 9", "frameworks9", "cuda"),
+    ("First contact on GPUs, round 32", "round32", "cuda"),
+    ("First contact on CPUs, round 32", "round32cpu", "cpu"),
+    ("Framework programs, round 9, second part", "frameworks9", "cuda"),
 )
 #: Their columns, where they are the output of pairs.py.
 COLUMNS = {"rule": "fix", "promised": "predicted"}

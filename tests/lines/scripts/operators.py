@@ -3,6 +3,7 @@ import torch
 
 def run(x):
     ints = (x.detach() * 9).int()
+    rows = torch.tensor([0, 1])
     a = x @ x  #> mm MmBackward0
     a = a % 7  #> remainder RemainderBackward0
     a = a**-0.5  #> PowBackward0
@@ -24,7 +25,7 @@ def run(x):
     e = x[d]  #> index IndexBackward0
     f = x[2:4].i0()  #> i0 I0Backward0
     g = x.clone()  #> CloneBackward0
-    g[d] = 0.5  #> index_put_
+    g[rows, rows] = x.detach()[0, :2]  #> index_put_
     h = x * 1.0
     h += b
     h -= 0.5  #> sub_
