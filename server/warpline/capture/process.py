@@ -32,6 +32,7 @@ BOOT = Path(__file__).parent / "runner" / "boot.py"
 ENDING_S = 20.0  # how long a script may take to end after it was asked to
 INTERRUPTED_S = 5.0  # the same after Ctrl-C
 SILENT_S = 15.0  # without progress where steps are awaited; more than ``lengths.TIMING_MOST_NS``
+AGAIN_S = 1.0  # between two looks at a script that made no step yet and is silent
 LISTENERS_S = 10.0  # how long our own threads may outlive the process that they listen to
 #: Starts a launcher so that Linux kills it when we are killed (PR_SET_PDEATHSIG, SIGKILL).
 TIED_TO_US = """\
@@ -164,7 +165,7 @@ class Target:
             if heard is None or late:
                 break
             message = heard.message
-            heard_s = self._still_heard(message is not None, stage, heard_s)
+            heard_s = self._still_heard(message is not None, stage, heard_s, outcome.compiling)
             if isinstance(message, Progress) and heard.rank == 0:
                 before, stage = stage, message.stage
                 clock.at(before, stage)
@@ -196,17 +197,21 @@ class Target:
             raise problem
         return outcome
 
-    def _still_heard(self, heard: bool, stage: str, before_s: float) -> float:
-        """When the target was last heard; where that was long ago, the runner listens to all that may mark
-        steps. Not on ranks, which must keep in step. ``before_s``: when it was heard before."""
+    def _still_heard(self, heard: bool, stage: str, before_s: float, compiling: bool) -> float:
+        """When the target was last heard. Where that was long ago, the runner listens to all that may mark
+        steps, or looks whether anything may. Not on ranks, which must keep in step. ``before_s``: when it was
+        heard before."""
         now_s = time.monotonic()
         if not heard and now_s - before_s < SILENT_S:
             return before_s
         control = self.control
         alone = control.purpose is Purpose.PROFILE and not self.request.launcher
-        if not heard and alone and stage in stages.STEPPING and control.windows.timed is None:
+        awaited = stage in stages.STEPPING and control.windows.timed is None
+        first = stage == stages.WAITING and control.windows.may_look and not compiling
+        if not heard and alone and (awaited or first):
             assert self.process is not None
             self.process.send_signal(signal.SIGURG)
+            return now_s - SILENT_S + AGAIN_S if first else now_s
         return now_s
 
     def failure(self, outcome: Outcome) -> Problem:

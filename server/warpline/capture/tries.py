@@ -22,7 +22,7 @@ class Tries:
         self.purpose = Purpose.PROFILE
         self.usual = Windows(request.warmup, captured=max(1, request.steps), sampler=sampler)
         self.may_look = looking.may_look(request)
-        self.windows = replace(self.usual, stop_if_nested=self.may_look and request.loop is None)
+        self.windows = replace(self.usual, may_look=self.may_look and request.loop is None)
         self.notes: tuple[str, ...] = ()
         self.loop_notes: tuple[str, ...] = ()
         #: Purpose, windows and notes of the next run if no loop is found
@@ -66,9 +66,9 @@ class Tries:
                 "it was run again without that",
             )
             return self.unrecorded[0]
-        if outcome.last.nested and self.may_look:
-            windows = replace(self.usual, loops=outcome.last.nested, muted=True)
-            return self._look(windows)
+        if (outcome.last.nested or outcome.last.unmarked) and self.may_look:
+            self.windows = self.usual
+            return self._look(replace(self.usual, loops=outcome.last.nested, muted=True))
         self.count += 1
         if self.over:
             return ""
@@ -84,8 +84,7 @@ class Tries:
         return self.windows.operators and outcome.last.recording
 
     def _look(self, windows: Windows) -> str:
-        nested = bool(windows.loops)
-        self.otherwise = (self.purpose, self.usual if nested else self.windows, self.notes)
+        self.otherwise = (self.purpose, self.windows, self.notes)
         self.may_look = False
         self.purpose, self.windows = Purpose.LOOPS, windows
         return looking.NOTE

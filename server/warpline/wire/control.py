@@ -40,8 +40,9 @@ class Windows:
     sampler: str = ""  # path of py-spy, where our own sampler cannot work; empty: lines are not sampled
     sampled: int | None = None  # steps; None: as many as it takes; 0: lines are not sampled
     sampled_last: bool = False  # behind the capture, where steps may be too few for both
-    #: Forward passes in several loops, one inside another, end the run: the loops are to be looked at first.
-    stop_if_nested: bool = False
+    #: The run ends where loops are to be looked at first: forward passes run in several of them, one inside
+    #: another, or one computes for long and nothing marks a step.
+    may_look: bool = False
     loops: tuple[Loop, ...] = ()  # of purpose "loops": those to look at; none: all
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
 

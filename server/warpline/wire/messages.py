@@ -68,6 +68,7 @@ class Ended:
     recording: bool = False  # it failed in a step whose operators were recorded
     #: It was stopped because forward passes ran in several loops of the user's, one inside another.
     nested: tuple[Loop, ...] = ()
+    unmarked: bool = False  # it was stopped because a loop computed for long and nothing marked a step
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Observers:
     def __init__(self, torch: ModuleType, before: Before, folder: str, trains: Callable[[], bool]) -> None:
         """``trains()``: whether the script's text calls ``backward()``, asked at its first step."""
         self.torch = torch
-        self._trains = trains
+        self.trains_by_text = trains
         self.before = before
         self.user_files = before.user_files
         self.names = before.names
@@ -110,7 +110,7 @@ class Observers:
     @cached_property
     def trains(self) -> bool:
         """Whether the script is going to train, by its text as it was at its first batch or forward."""
-        return self._trains()
+        return self.trains_by_text()
 
     def compiled_since_last(self) -> bool:
         """Something was compiled since this was last asked."""

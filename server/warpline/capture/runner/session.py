@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import get_ident
 from time import process_time, time_ns
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...wire.control import Purpose
@@ -34,6 +34,7 @@ from .steps.classes import Classes
 from .steps.looking import Loops
 from .steps.nested import Nested
 from .steps.turned import LoopTurns
+from .steps.unmarked import Unmarked
 from .turns import Turns
 from .waits import samples as samples_again
 from .windows import results
@@ -77,6 +78,8 @@ class Session:
         self.stopping = self.over = False  # ``over``: the script has ended
         self.loops = Loops(self.windows.loops)
         self.turns_of_loop = LoopTurns() if control.request.loop is not None else None
+        self.unmarked: Unmarked | None = None  # where the script's loops may be looked at next
+        self.left_unmarked = False
         self.awaited = bool(control.request.first_line)  # ``first_line`` has not run yet
         self.torch: Any = None
         self._recorder: Recorder | None = None
@@ -131,9 +134,10 @@ class Session:
             self.threads.start()
         expected = self.observers.step_expected if self.windows.patient else lambda: 0.0
         self.steps = Steps(self._restart, self.observers, expected, self.windows.beat, self.turns_of_loop)
-        if self.windows.stop_if_nested:
+        if self.windows.may_look:
             folder = os.path.join(os.path.dirname(torch.__file__ or ""), "")
             self.steps.nested = Nested(self.observers.user_files, self.texts.text, folder)
+            self.unmarked = Unmarked(torch.Tensor, self.observers, self.steps.nested)
         self.own_profiler.install()
         self.observers.sites.compiling = self.steps.compiling
         if not self.awaited:
@@ -292,6 +296,7 @@ class Session:
             held=self.steps.held if self.torch is not None else 0,
             beat=self.steps.single if self.torch is not None else None,
             nested=self.steps.in_loops() if self.torch is not None else (),
+            unmarked=self.left_unmarked,
             clean=clean,
             status=status if isinstance(status, int) else None,
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
@@ -322,10 +327,17 @@ class Session:
         if threads and not self.stopping:
             self.notes.append(endings.NOTE % ", ".join(threads))
 
-    def silent(self) -> None:
-        """No step was heard for long."""
-        if hasattr(self, "steps"):
-            self.steps.listen()
+    def silent(self, frame: FrameType | None) -> None:
+        """No step was heard for long; the script runs ``frame``."""
+        if not hasattr(self, "steps"):
+            return
+        self.steps.listen()
+        unmarked = self.unmarked
+        if unmarked is None or self.steps.cycles or not isinstance(self.stage, Waiting):
+            return
+        if self.guarded(lambda: unmarked.found(frame), False)():
+            self.left_unmarked = True
+            self.leave_off()
 
     def progressed(self) -> int:
         """A number that grows while the script makes steps."""

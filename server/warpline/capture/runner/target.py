@@ -52,7 +52,7 @@ def run(path: str, injected: list[str]) -> None:
 def _hear_of_silence(session: Session) -> None:
     """The server sends ``SIGURG``, which does nothing by itself, where steps are awaited for too long."""
     if signal.getsignal(signal.SIGURG) is signal.SIG_DFL:
-        signal.signal(signal.SIGURG, lambda number, frame: session.silent())
+        signal.signal(signal.SIGURG, lambda number, frame: session.silent(frame))
         signal.siginterrupt(signal.SIGURG, False)
 
 

@@ -46,7 +46,7 @@ class Nested:
         before = len(found)
         depth = 0
         while frame is not None:
-            here = self._around(frame)
+            here = self.around(frame)
             found.update(dict.fromkeys(here))
             depth += len(here)
             frame = frame.f_back
@@ -56,7 +56,8 @@ class Nested:
     def _torch(self, file: str) -> bool:
         return file.startswith(self.torch_folder) or is_ours(file)
 
-    def _around(self, frame: FrameType) -> list[Loop]:
+    def around(self, frame: FrameType) -> list[Loop]:
+        """The loops of a user's function around the line that it runs, outermost first."""
         path = self.user_files[frame.f_code.co_filename]
         if path is None:
             return []
@@ -68,6 +69,13 @@ class Nested:
             except (ValueError, RecursionError):  # see ``compiling``
                 self.known[key] = []
         return self.known[key]
+
+    def names_at(self, frame: FrameType) -> set[str]:
+        """The names on the line that a user's function runs."""
+        path = self.user_files[frame.f_code.co_filename]
+        tree = None if path is None else self._tree(path)
+        named = () if tree is None else (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+        return {node.id for node in named if node.lineno == frame.f_lineno}
 
     def _tree(self, path: str) -> ast.Module | None:
         if path not in self.trees:
