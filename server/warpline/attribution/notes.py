@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import numpy as np
 
 from warpline.attribution.accounting import Account
@@ -15,6 +17,8 @@ from warpline.devices import can
 from warpline.model import steady, units
 from warpline.model.report import QUICKER
 from warpline.trace.columns import COPY, OP
+from warpline.wire.run import Facts, Manifest
+from warpline.wire.sites import Loader, facts_of
 
 #: If the device is busy in a captured step for this many times a timed step, the two are not alike.
 DIFFERENT = 1.02
@@ -39,7 +43,7 @@ PYTHON = 0.1
 def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     """The notes of the run and of the trace, and those on the account."""
     trace = scene.trace
-    found = [*trace.manifest.notes, *trace.notes]
+    found = [*trace.manifest.notes, *begun_loaders(trace.manifest, trace.facts), *trace.notes]
     lost = trace.kernels.in_graph[scene.shares.kernel] & (scene.shares.line == 0)
     graph_ms = float((accounted.kernel_ms[scene.shares.kernel] * scene.shares.weight)[lost].sum())
     if graph_ms > 0:
@@ -241,6 +245,21 @@ def _rare_work(scene: Scene, share: float) -> str:
     workers = any(loader.get("num_workers") for loader in loaders)
     rare = "waiting for a loader's workers" if workers else "an evaluation"
     return f"possible reasons: {rare}, or a busy machine"
+
+
+def begun_loaders(manifest: Manifest, facts: Facts) -> list[str]:
+    """A note if much of what the step time leaves out may be beginnings of loaders' epochs; else none."""
+    loaders = [facts_of(Loader, site) for site in facts.sites if site.kind == Loader.KIND]
+    began = [one.starts_timed or 0 for one in loaders]
+    others, timed = manifest.others_share, manifest.timed_ns
+    if not timed or not any(began) or not UNSEEN < others < 1:
+        return []
+    spent_ns = sum(times * 1e6 * (one.start_ms or 0.0) for times, one in zip(began, loaders, strict=True))
+    share = min(others, spent_ns * (1 - others) / (median(timed) * (len(timed) + max(began))))
+    return [
+        f"up to {units.percent(share)} of that time were the beginnings of loaders' epochs ({sum(began)}), "
+        "until their first batches came"
+    ] * (share > UNSEEN)
 
 
 def _silent_threads(scene: Scene) -> int:

@@ -62,6 +62,36 @@ for epoch in range(90):
 
 ## Example
 
+Epochs begin in steps that also evaluate. The step time leaves these out, and their waits with them; the gain
+is that of whole epochs:
+
+```python
+#> workers batch_ms=20; manifest others_share=0.5 timed_ns=(30,)*45; steps device_busy_percent=100
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=4)
+#^ found; site loader num_workers=4 persistent_workers=false batches_per_epoch=10
+#^ also epochs_started=9 starts_timed=5 start_ms=220
+for epoch in range(90):
+    for images, labels in loader:  #> use loader
+        train(images, labels)  #> cost device_ms=30
+    evaluate()
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)
+for epoch in range(90):
+    for images, labels in loader:
+        train(images, labels)
+    evaluate()
+```
+
+## Example
+
 A new loader for each epoch has new workers, whatever its settings. Only the author knows why it is made
 again:
 
@@ -199,7 +229,7 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.report import Fix
+from warpline.model.report import Evidence, Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.constants import changed
 from warpline.rulekit.kept_samples import kept_samples, made_once
@@ -252,6 +282,10 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
     """Epochs began in the measured steps."""
     whole, start = waited_ms(context, site), start_ms(context, site)
     wait = whole if start is None else min(whole, start / batches)  # else it is for slow workers
+    left_out = _left_out(context, site)
+    if left_out > wait / context.step_ms and context.matters(left_out * context.step_ms):
+        yield from _beside_steps(context, site, loader, batches, left_out)
+        return
     if not context.matters(wait):
         return
     said = (
@@ -284,21 +318,73 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
     )
 
 
+def _left_out(context: Context, site: Site) -> float:
+    """The part of the whole time, 0 to 1, that beginnings of epochs took while steps were timed. They are in
+    steps that also evaluate, which the step time leaves out. 0 where none are left out."""
+    others = context.profile.manifest.others_share
+    if not 0 < others < 1:
+        return 0.0
+    epoch_ms = context.step_ms / (1 - others)  # a step, and its share of what is left out
+    began = [(one, facts_of(Loader, one).starts_timed or 0) for one in context.sites("loader")]
+    steps = len(context.profile.manifest.timed_ns) + max((times for _, times in began), default=0)
+    waited = {one.place: times * (start_ms(context, one) or 0.0) / steps for one, times in began if times}
+    whole = sum(waited.values())
+    most = epoch_ms - context.step_ms + context.idle_ms()  # the device may have been at work meanwhile
+    return waited.get(site.place, 0.0) * min(1.0, most / whole) / epoch_ms if whole else 0.0
+
+
+def _beside_steps(
+    context: Context, site: Site, loader: Loader, batches: int, share: float
+) -> Iterator[Draft]:
+    """Epochs began in steps that are not measured, as they also evaluate."""
+    yield _of_epoch(
+        context,
+        site,
+        loader,
+        batches,
+        "The workers restart every {batches} batches ({started} times so far): {start} each time, which is "
+        "{part} of the whole time. The step time leaves it out, with the steps that evaluate.",
+        share,
+        {"started": count("epochs started", loader.epochs_started or 0, "epochs")},
+    )
+
+
 def _to_come(context: Context, site: Site, loader: Loader, batches: int) -> Iterator[Draft]:
-    """No epoch began in the measured steps, so they do not have their part of the wait: what saving that is
-    worth is told as if they had."""
+    """No epoch began while steps were timed."""
     start = start_ms(context, site)
     if start is None or context.profile.facts.workers is None:  # how much of it is the first batch?
         return
-    share = start / (batches * context.step_ms + start)
-    yield context.draft(
+    yield _of_epoch(
+        context,
+        site,
+        loader,
+        batches,
+        "The workers restart every {batches} batches. No restart was measured; earlier steps waited {start} "
+        "for one, which is {part} of an epoch's time.",
+        start / (batches * context.step_ms + start),
+        {},
+    )
+
+
+def _of_epoch(
+    context: Context,
+    site: Site,
+    loader: Loader,
+    batches: int,
+    said: str,
+    share: float,
+    more: dict[str, Evidence],
+) -> Draft:
+    """The finding where the measured steps do not have their part of the wait: what saving the ``share`` of
+    an epoch is worth is told as if they had."""
+    return context.draft(
         _place(context, site, loader),
-        _how(loader) + "The workers restart every {batches} batches. No restart was measured; earlier steps "
-        "waited {start} for one, which is {part} of an epoch's time." + _advice(loader),
+        _how(loader) + said + _advice(loader),
         {
             "batches": count("batches per epoch", batches, "batches"),
-            "start": ms("start of an epoch", start),
+            "start": ms("start of an epoch", start_ms(context, site) or 0.0),
             "part": percent("start of an epoch", 100 * share, "epoch"),
+            **more,
         },
         cause=iterated_at(context, site),
         cost_ms=share * context.step_ms,
