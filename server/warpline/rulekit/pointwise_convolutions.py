@@ -9,6 +9,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
+from warpline.rulekit.constants import related
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import Graph, Node, Ref
 from warpline.rulekit.graph.pointwise import POINTWISE
@@ -18,12 +19,16 @@ from warpline.syntax.source import Source, is_method, only_target
 from warpline.wire.dataflow import CONVOLUTIONS, TURNS
 
 _NORMS = frozenset({"native_layer_norm", "layer_norm"})
-_BETWEEN = POINTWISE | {"dropout", "native_dropout"}
+_CASTS = frozenset({"_to_copy", "to"})  # autocast's, too: they keep the layout
+_DROPOUTS = frozenset({"dropout", "native_dropout"})
+_BETWEEN = POINTWISE | _CASTS | _DROPOUTS
 #: Beside one of these, a line's time is not a convolution's alone.
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::matmul")
 _SIZES = ("shape", "size", "view", "reshape", "unflatten", "flatten", "squeeze", "unsqueeze")
 #: What a layer without these is given: stride, padding, dilation and groups of a product.
 _PLAIN = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+#: Layers of torch that may hold some of the script's.
+_HOLD = {"Sequential", "ModuleList", "ModuleDict", "DataParallel", "TransformerEncoder", "TransformerDecoder"}
 _ORDER = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias")
 
 
@@ -48,7 +53,7 @@ def pointwise_convolutions(context: Context, graph: Graph) -> Iterator[Pointwise
     for nodes in functions.values():
         if not all(_is_pointwise(graph, node) for node in nodes):
             continue
-        before = [graph.producer.get(node.inputs[0]) for node in nodes]
+        before = [graph.producer.get(_uncast(graph, node.inputs[0])) for node in nodes]
         entries = [one for one in dict.fromkeys(before) if one is not None and _is_turn(graph, one)]
         around = _around(graph, nodes, entries)
         transposes = [node for node in around if _is_turn(graph, node)]
@@ -58,6 +63,13 @@ def pointwise_convolutions(context: Context, graph: Graph) -> Iterator[Pointwise
         if whole and not any(op.name in _PRODUCTS and op.outer for cost in costs for op in cost.ops):
             once = _around(graph, nodes, entries[:1])
             yield Pointwise(nodes, transposes, costs, [*once, *_readers(graph, once)])
+
+
+def _uncast(graph: Graph, value: int) -> int:
+    """What a value is a cast of, or itself."""
+    while (node := graph.producer.get(value)) is not None and node.name in _CASTS and node.inputs:
+        value = node.inputs[0]
+    return value
 
 
 def _is_pointwise(graph: Graph, node: Node) -> bool:
@@ -98,9 +110,10 @@ def _around(graph: Graph, nodes: list[Node], entries: list[Node]) -> list[Node]:
 
 
 def _readers(graph: Graph, once: list[Node]) -> list[Node]:
-    """A sum that reads the last result, and a norm of that: for them it lies in another order, too."""
+    """A dropout that reads the last result, a sum that does, and a norm: for them it lies in another order,
+    too."""
     found = [once[-1]]
-    for names in (POINTWISE, _NORMS):
+    for names in (_DROPOUTS, POINTWISE, _NORMS):
         after = [one for one in graph.consumers.get(found[-1].outputs[0], ()) if one.name != "detach"]
         if len(after) == 1 and after[0].name in names:
             found.append(after[0])
@@ -152,14 +165,14 @@ def as_linear(context: Context, graph: Graph, found: Pointwise) -> Fix:
         if isinstance(call.func, cst.Attribute) and source.code(call.func.value) == "self"
     }
     layers = {name: made for name in names if (made := _made(source, owner, name)) is not None}
-    weights = {node.inputs[1] for node in found.convolutions}
+    weights = {_uncast(graph, node.inputs[1]) for node in found.convolutions}
     written = len({graph.place(node) for node in found.convolutions})
     if not layers or len(layers) < written or len(weights) % len(layers):
         raise Refused("its layers are not plain attributes")
     if any(map(_tells_convolutions_apart, context.sources())):
         raise Refused("the script treats convolutions by their class, as for their first weights")
     for name, made in layers.items():
-        _refuse_other_uses(context, function, name)
+        _refuse_other_uses(context, function, owner, name)
         _replaced(source, edits, made)
     return edits.fix("Use nn.Linear, without the transposes", "unsafe")
 
@@ -195,23 +208,40 @@ def _made(source: Source, owner: cst.ClassDef, name: str) -> cst.Call | None:
 
 
 def _tells_convolutions_apart(source: Source) -> bool:
-    """Whether a file names the class other than to make a layer, or may compare classes' names."""
+    """Whether a file names the class other than to make a layer, or may compare classes' names. Not a class
+    of torch's own layers, which only looks at these."""
     if any("Conv" in str(source.literal(one)) for one in source.nodes(cst.SimpleString)):
         return True
     for one in source.nodes(cst.Name, cst.Attribute):
         if source.is_named(one, "torch.nn.Conv1d", "torch.nn.modules.conv._ConvNd"):
             above = source.parent(one)
             called = isinstance(above, cst.Call) and above.func is one
-            if not called and not isinstance(above, (cst.ImportAlias, cst.Attribute)):
+            imported = isinstance(above, (cst.ImportAlias, cst.Attribute))
+            if not (called or imported or _looks_at_own(source, one)):
                 return True
     return False
 
 
-def _refuse_other_uses(context: Context, function: cst.FunctionDef, name: str) -> None:
-    """Raises Refused where an attribute of this name is more than assigned, and called in ``function``."""
+def _looks_at_own(source: Source, node: cst.CSTNode) -> bool:
+    """Whether ``node`` is in a loop over ``self.modules()`` of a class that has only torch's own layers."""
+    owner, loop = source.enclosing(node, cst.ClassDef), source.enclosing(node, cst.For)
+    if owner is None or loop is None or source.code(loop.iter) != "self.modules()":
+        return False
+    given = [
+        one.value
+        for one in source.nodes(cst.Assign, within=owner)
+        if any(source.code(target.target).startswith("self.") for target in one.targets)
+    ]
+    names = [source.name(one.func) if isinstance(one, cst.Call) else "" for one in given]
+    return all(one.startswith("torch.nn.") and one.removeprefix("torch.nn.") not in _HOLD for one in names)
+
+
+def _refuse_other_uses(context: Context, function: cst.FunctionDef, owner: cst.ClassDef, name: str) -> None:
+    """Raises Refused where an attribute of this name is more than assigned, and called in ``function``. What
+    another class gives itself by this name is something else."""
     for other in context.sources():
         for one in other.nodes(cst.Attribute):
-            if one.attr.value != name:
+            if one.attr.value != name or _is_apart(other, one, owner):
                 continue
             above = other.parent(one)
             called = isinstance(above, cst.Call) and above.func is one and other.inside(one, function)
@@ -219,6 +249,14 @@ def _refuse_other_uses(context: Context, function: cst.FunctionDef, name: str) -
             filled = weighed and isinstance(above, cst.CSTNode) and isinstance(other.parent(above), cst.Arg)
             if not (called or filled or isinstance(above, cst.AssignTarget)):
                 raise Refused(f"`{name}` is used elsewhere, too")
+
+
+def _is_apart(source: Source, used: cst.Attribute, owner: cst.ClassDef) -> bool:
+    """Whether it is the attribute of another class, which gives it to itself, and of no relative."""
+    other = source.enclosing(used, cst.ClassDef)
+    if other is None or other is owner or source.code(used.value) != "self":
+        return False
+    return bool(source.assigned(f"self.{used.attr.value}", within=other)) and not related(other, owner)
 
 
 def _replaced(source: Source, edits: Edits, made: cst.Call) -> None:

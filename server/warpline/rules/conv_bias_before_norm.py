@@ -154,7 +154,7 @@ def _found(context: Context, spent: Iterable[LineCost]) -> dict[Source, list[cst
     """The calls that make layers whose biases are subtracted again, by the recorded step or by the text."""
     sites = context.sites(Module.KIND)
     files = dict.fromkeys([*(cost.file for cost in spent), *(site.file for site in sites)])
-    found = {source: _followed(source) for source in map(context.source, files)}
+    found = {source: _followed(context, source) for source in map(context.source, files)}
     graph = whole_graph(context.profile.facts.dataflow)
     recorded = biased(graph) if graph is not None else []
     for site in sites:
@@ -251,11 +251,12 @@ def _is_bias(shapes: tuple[tuple[int, ...], ...]) -> bool:
     )
 
 
-def _followed(source: Source) -> list[cst.Call]:
-    """The calls that make convolutions with a bias, straight before a batch norm."""
+def _followed(context: Context, source: Source) -> list[cst.Call]:
+    """The calls that made convolutions with a bias, straight before a batch norm."""
     made = [call for call in source.nodes(cst.Call) if source.is_named(call.func, *_CONVOLUTIONS)]
     found = [call for call in made if is_before(source, call, *_NORMS) or _in_forward(source, call)]
-    return [call for call in found if source.passed(call, "bias", 7) is not False]
+    ran = [call for call in found if context.reached.node(source, call) is not False]
+    return [call for call in ran if source.passed(call, "bias", 7) is not False]
 
 
 def _in_forward(source: Source, call: cst.Call) -> bool:
