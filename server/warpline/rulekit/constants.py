@@ -28,6 +28,7 @@ BY_HAND = (
 )
 #: Bases that no other class of the script is.
 _UNRELATED = ("Module", "object", "Dataset", "IterableDataset", "Sampler", "Function", "Optimizer")
+_OF_NUMBERS = (cst.Divide, cst.FloorDivide, cst.Subtract, cst.Power)  # and of no list
 _DEPTH = 4  # functions that only call such functions
 
 
@@ -35,9 +36,9 @@ def made_at(
     context: Context, graph: Graph, name: str, nodes: Sequence[Node], own: Sequence[Part]
 ) -> FileLine | None:
     """The line to take out of the step: the call of the function ``name`` that computes nothing but ``nodes``
-    where one line calls it, else the line of ``own`` that takes longest. Also that in a property, which reads
-    as an attribute, and where a module's ``forward`` computes it of the module's buffers alone: another
-    attribute or buffer replaces it.
+    where one line calls it, its ``def`` where several do, else the line of ``own`` that takes longest. Also
+    that in a property, which reads as an attribute, and where a module's ``forward`` computes it of the
+    module's buffers alone: another attribute or buffer replaces it.
 
     None where a name on that line is counted by the loop around it, so the next step has another value; not
     by a loop that each step runs from its start, where the next step was seen to compute the same.
@@ -64,10 +65,18 @@ def made_at(
         found = _callers(context, place[0], function)
         if any(counts(caller.source, caller.call) for caller in found):
             return None
-        if len({caller.place for caller in found}) != 1:
-            return place
+        places = {caller.place for caller in found}
+        if len(places) != 1:
+            return _defined(context, place) if places else place
         place, function = found[0].place, found[0].function
     return place
+
+
+def _defined(context: Context, place: FileLine) -> FileLine:
+    """The ``def`` of the function around a line; the line itself where none is."""
+    source = context.source(place[0])
+    function = function_at(source, place[1])
+    return source.place(function.name) if function is not None else place
 
 
 def as_buffer(context: Context, graph: Graph, name: str, place: FileLine, nodes: Sequence[Node]) -> Fix:
@@ -81,6 +90,9 @@ def as_buffer(context: Context, graph: Graph, name: str, place: FileLine, nodes:
     method = _method_at(context, source, place)
     if method is not None:
         return _kept_by_object(context, graph, source, method, place[1])
+    function = function_at(source, place[1])
+    if function is not None and source.line(function.name) == place[1]:
+        return _with_cache(context, graph, source, function)
     name = name.rpartition(".")[2]
     calls = [call for call in source.calls(place[1], name) if isinstance(call.func, cst.Name)]
     if len(calls) != 1 or any(arg.star for arg in calls[0].args):
@@ -96,6 +108,61 @@ def as_buffer(context: Context, graph: Graph, name: str, place: FileLine, nodes:
         raise Refused(BY_HAND)
     _refuse_changes(context, source, owner, init, read)
     return _kept(source, init, [call], "self", source.code(call), module=True)
+
+
+def _with_cache(context: Context, graph: Graph, source: Source, function: cst.FunctionDef) -> Fix:
+    """Keep what a function computes of each of its arguments. Raises Refused where these are not seen to be
+    numbers, or where it reads anything else that may change, or may be called first where nothing can be
+    trained of the result."""
+    params, every = function.params.params, source.nodes(cst.Param, within=function.params)
+    frozen = any(True for _ in context.calls("inference_mode"))
+    if function.asynchronous or frozen or len(params) != len(every) or function.decorators:
+        raise Refused(BY_HAND)
+    if source.enclosing(function, cst.FunctionDef, cst.ClassDef) is not None:
+        raise Refused(BY_HAND)
+    names = [one for one in source.nodes(cst.Name, within=function.body) if source.is_value(one)]
+    own = {one.name.value for one in params}
+    made = {one.value for one in names if source.binds(one)}
+    if made & own or not all(_is_number(source, [one for one in names if one.value == name]) for name in own):
+        raise Refused("a cache needs arguments that can be compared: " + BY_HAND)
+    if not all(_is_settled(source, one) for one in names if one.value not in own | made):
+        raise Refused(BY_HAND)
+    if not _of_numbers(context, graph, source, function.name.value):
+        raise Refused(BY_HAND)
+    edits = Edits(source)
+    cache = edits.add_import("functools.cache", "from functools import cache")
+    edits.insert_before(function, f"@{cache}")
+    return edits.fix("Compute it once for each of its arguments", "unsafe")
+
+
+def _is_settled(source: Source, name: cst.Name) -> bool:
+    """Whether a name of the file, read in a function, stands for the same each time."""
+    part = isinstance(source.parent(name), (cst.Attribute, cst.Subscript))
+    bound = [one for one in source.nodes(cst.Name) if one.value == name.value and source.binds(one)]
+    if bound and all(source.enclosing(one, cst.Import, cst.ImportFrom) for one in bound):
+        return not part or source.name(name).partition(".")[0] in ("torch", "math", "numpy")
+    return not part and (not bound or source.constant(name.value) is not None)
+
+
+def _is_number(source: Source, uses: Sequence[cst.Name]) -> bool:
+    """Whether a parameter is used as a number is, and never asked for a part; or as the name of a device."""
+    above = [source.parent(one) for one in uses]
+    parts = (cst.Attribute, cst.Subscript, cst.StarredElement, cst.For, cst.CompFor)
+    named = all(isinstance(one, cst.Arg) and _named(one) in ("device", "dtype") for one in above)
+    pairs = zip(uses, above, strict=True)
+    counted = any(isinstance(both, cst.BinaryOperation) and _counts_with(both, one) for one, both in pairs)
+    return not any(isinstance(one, parts) for one in above) and (counted or named)
+
+
+def _named(arg: cst.Arg) -> str:
+    return arg.keyword.value if arg.keyword is not None else ""
+
+
+def _counts_with(both: cst.BinaryOperation, one: cst.Name) -> bool:
+    """Whether an operation takes no list there."""
+    other = both.right if both.left is one else both.left
+    times = isinstance(both.operator, cst.Multiply) and not isinstance(other, (cst.Name, cst.Integer))
+    return times or isinstance(both.operator, _OF_NUMBERS)
 
 
 def _made_in(source: Source, node: cst.CSTNode) -> tuple[cst.ClassDef, cst.FunctionDef]:

@@ -141,6 +141,56 @@ class Spread(torch.nn.Module):
 
 ## Example
 
+A function of numbers that several lines call:
+
+```python
+import torch
+from torch import nn
+
+def kernel(size, reach):
+    #^ found
+    place = torch.arange(size, device="cuda") / (size - 1)
+    #^ cost step_ms=1 device_ms=1 forward_ms=1 function=kernel
+    #^ node aten.arange.default function=kernel args=[8192] shape=[8192]
+    return torch.exp(-torch.cdist(place, place) / reach)
+    #^ cost step_ms=8 device_ms=8 forward_ms=8 function=kernel
+    #^ node aten._cdist_forward.default function=kernel args=[%0,%0] shape=[8192,8192]
+    #^ node aten.exp.default function=kernel args=[%1] shape=[8192,8192]
+
+class Wide(nn.Module):
+    def forward(self, x):
+        return kernel(self.size, 1.5) @ x
+        #^ cost step_ms=9 device_ms=9; node aten.mm.default function=Wide.forward args=[%2,%9] shape=[8192,64]
+
+class Near(nn.Module):
+    def forward(self, x):
+        return x @ kernel(self.size, 0.5)
+        #^ cost step_ms=9 device_ms=9; node aten.mm.default function=Near.forward args=[%9,%2] shape=[64,8192]
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+from functools import cache
+
+@cache
+def kernel(size, reach):
+    place = torch.arange(size, device="cuda") / (size - 1)
+    return torch.exp(-torch.cdist(place, place) / reach)
+
+class Wide(nn.Module):
+    def forward(self, x):
+        return kernel(self.size, 1.5) @ x
+
+class Near(nn.Module):
+    def forward(self, x):
+        return x @ kernel(self.size, 0.5)
+```
+
+## Example
+
 NumPy computes it, and torch only gets the result:
 
 ```python
@@ -201,10 +251,11 @@ class Attention(torch.nn.Module):
 Unsafe: a buffer is computed where the module is made, on the host, and stays as it is; a property becomes a
 `cached_property`, which stays on its device. An object that is no module keeps an attribute. The edit is
 offered where a line calls a function or a method, or a property computes, of nothing but the object's own
-buffers, attributes and settings, which nothing else changes or loads; else it is left to you. A tensor that
-is kept must not be changed in place, must be on the model's device, and takes memory. If it depends on a
-setting that the script changes later, make it again then. The number for `torch.where` is safe: nothing else
-may read the tensor, and the other argument must have its type and the result's shape.
+buffers, attributes and settings, which nothing else changes or loads, and where several lines call a function
+of numbers, which gets a cache; else it is left to you. A tensor that is kept must not be changed in place,
+must be on the model's device, and takes memory. If it depends on a setting that the script changes later,
+make it again then. The number for `torch.where` is safe: nothing else may read the tensor, and the other
+argument must have its type and the result's shape.
 
 ## References
 
