@@ -306,3 +306,28 @@ def test_samples_without_a_loader(facts: dict[str, int], found: bool) -> None:
     example = read_example(UNLOADED.format(**{"calls": 8, "rows": 8, "launches": 0} | facts))
     result = diagnose(example.profile, texts(example))
     assert [one.line for one in result.findings if one.rule == "slow-sample-line"] == [5] * found
+
+
+SPREAD = """\
+class Shapes:
+    def __getitem__(self, index):
+        rows = self.read(index)  #:hot
+        return np.array([  #:hot at first
+            self.table[one]
+            for one in rows  #:hot
+        ])
+"""
+
+
+def test_lines_of_one_statement_are_one() -> None:
+    assert findings(SPREAD, 30, 64) == [at(SPREAD, "at first")]
+
+
+def test_no_batch_takes_longer_than_the_steps_that_wait_for_it() -> None:
+    """The timed batches are also those of the start, when the processors had other work."""
+    example = read_example("#> totals idle_ms=22; steps step_ms=40\n" + ONCE + LOADER)
+    for line_ms, found in ((90.0, True), (70.0, False)):
+        lines = (WorkerLine("/example/train.py", at(ONCE, "#:hot"), "read", line_ms, 64),)
+        facts = replace(example.profile.facts, workers=Workers(4, 400.0, lines))
+        result = diagnose(replace(example.profile, facts=facts), texts(example))
+        assert any(one.rule == "slow-sample-line" for one in result.findings) == found

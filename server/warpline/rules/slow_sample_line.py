@@ -205,7 +205,7 @@ class SlowSampleLine(Rule):
                 continue
             yield context.draft(
                 hot.place if of_library is None else dataset_at(context, site),
-                (f"{hot.said}," if hot.said else "This line")
+                (f"{hot.said}," if hot.said else hot.itself)
                 + " takes {spent} of each step, {part} of the loading time of a batch (it runs "
                 + ("once" if round(hot.calls) == 1 else "{calls} times")
                 + " a step).",
@@ -232,7 +232,7 @@ class SlowSampleLine(Rule):
             return
         yield context.draft(
             hot.place,
-            (f"{hot.said}," if hot.said else "This line")
+            (f"{hot.said}," if hot.said else hot.itself)
             + " takes {spent} of each step, {part} of the time of the lines that run for each sample "
             "(it runs {calls} times a step).",
             {
@@ -258,10 +258,12 @@ class SlowSampleLine(Rule):
         if site is not max(loaders, key=lambda one: waited_ms(context, one)):
             return
         own = [line for line in workers.lines if not line.text]
-        hot = _hottest(context, own, lambda line: line.batch_ms, workers.batch_ms)
+        recorded_ms = sum(line.batch_ms for line in workers.lines)
+        whole_ms = max(recorded_ms, min(workers.batch_ms, _most_ms(context, site)))
+        hot = _hottest(context, own, lambda line: line.batch_ms, whole_ms)
         hot = _of_sample(context, site, own, hot)
         library = [line for line in workers.lines if line.text]
-        of_library = _of_library(library, workers.batch_ms) if hot is None else None
+        of_library = _of_library(library, whole_ms) if hot is None else None
         hot = hot or of_library
         waited, needed = waited_ms(context, site), keeping_up_ms(context, site)
         if needed is not None:
@@ -271,7 +273,7 @@ class SlowSampleLine(Rule):
         evidence = {"calls": count("calls", round(hot.calls), "per batch")} if hot.said else {}
         yield context.draft(
             hot.place if of_library is None else dataset_at(context, site),
-            (f"{hot.said} {{calls}} times a batch," if hot.said else "This line")
+            (f"{hot.said} {{calls}} times a batch," if hot.said else hot.itself)
             + " takes {spent} per batch in the loader's workers, {part} of their time for it, and each step "
             "waits {wait} for a batch.",
             {
@@ -285,6 +287,12 @@ class SlowSampleLine(Rule):
             saving_ms=min(waited, hot.spent_ms / (facts_of(Loader, site).num_workers or 1)),
             fixes=hot.fixes(),
         )
+
+
+def _most_ms(context: Context, site: Site) -> float:
+    """What a batch can take a worker while steps are made. Batches of the script's start may take longer."""
+    batches = sum(cost.calls for cost in context.costs(site.uses)) or 1.0
+    return (facts_of(Loader, site).num_workers or 1) * context.step_ms / batches
 
 
 def _for_each_row(context: Context) -> list[LineCost]:
@@ -346,6 +354,10 @@ class _Hot(NamedTuple):
     same: SameCall | None = None
     advice: tuple[str, ...] = ()
 
+    @property
+    def itself(self) -> str:
+        return "This line" if len(self.lines) == 1 else "This statement"
+
     def fixes(self) -> Sequence[Callable[[], Fix] | str]:
         return [partial(kept_in_init, self.same)] if self.same is not None else self.advice
 
@@ -353,7 +365,8 @@ class _Hot(NamedTuple):
 def _hottest(
     context: Context, lines: Sequence[_Line], spent_ms: Callable[[_Line], float], whole_ms: float
 ) -> _Hot | None:
-    """The line that takes at least ``PART_OF_LOADING``, else the short function or loop whose lines do."""
+    """The line that takes at least ``PART_OF_LOADING``, with others of its statement, else the short function
+    or loop whose lines do."""
     spent: dict[tuple[str, int], float] = {}  # a comprehension is a function of its own, at that line
     calls: dict[tuple[str, int], float] = {}
     for line in lines:
@@ -364,14 +377,18 @@ def _hottest(
     same = _same(context, spent, calls, whole_ms)
     if same is not None:
         return same
-    hottest = max(spent, key=lambda place: spent[place])
-    groups: dict[cst.CSTNode | None, list[tuple[str, int]]] = {None: [hottest]}
+    statements: dict[object, list[tuple[str, int]]] = {}
+    groups: dict[cst.CSTNode | None, list[tuple[str, int]]] = {}
     for place in spent:
         source = context.source(place[0])
         statement = source.statement_at(place[1])
+        plain = isinstance(statement, cst.SimpleStatementLine)
+        statements.setdefault(statement if plain else place, []).append(place)
         inside = source.enclosing(statement, cst.For, cst.While, cst.FunctionDef) if statement else None
         if inside is not None:
             groups.setdefault(inside, []).append(place)
+    groups[None] = max(statements.values(), key=lambda places: sum(spent[place] for place in places))
+    hottest = max(groups[None], key=lambda place: spent[place])
     whole = {around: sum(spent[place] for place in places) for around, places in groups.items()}
     least = PART_OF_LOADING / 100 * whole_ms
     around: cst.CSTNode | None = None
