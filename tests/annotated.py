@@ -25,6 +25,8 @@ otherwise), ``true``/``false`` or plain text:
   ``%2`` in its place
 - ``pass roots=[%1] read=[%9] cleared=[%8] left=[] inputs=[] retained=false``: a backward pass begins here; it
   gives gradients to these parameters (see ``wire.dataflow.Backward``)
+- ``around function=main``: the call on this line runs all that the step records; it is itself run by the
+  call that is so marked above it
 - ``skipped``: the line has not run so far; all others have
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
   (``step_ms`` defaults to the lines' sum, ``profiled_step_ms`` to ``step_ms``), ``flags …``, ``memory …``,
@@ -105,6 +107,7 @@ class _Reader:
     nodes: list[tuple[OperatorSite, str, dict[str, Any]]] = field(default_factory=list)
     tensors: dict[int, dict[str, Any]] = field(default_factory=dict)  # those from before the step
     passes: list[_Pass] = field(default_factory=list)
+    around: list[Frame] = field(default_factory=list)
     skipped: list[tuple[str, int]] = field(default_factory=list)
 
     def read(self, file: str, code: str) -> None:
@@ -175,6 +178,8 @@ class _Reader:
             self.nodes.append((OperatorSite(*place, function, via), plain[0], values))
         elif verb == "pass":
             self.passes.append((place, len(self.nodes), values))
+        elif verb == "around":
+            self.around.append(Frame(*place, str(values.get("function", "<module>"))))
         elif verb == "skipped":
             self.skipped.append(place)
         else:
@@ -232,7 +237,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         sites=tuple(replace(site, uses=tuple(reader.uses.get(word, ()))) for word, site in reader.sites),
         flags=Flags(**({"cpu_count": 16} | reader.flags)),
         gc_ns=tuple(reader.gc_ns),
-        dataflow=_computed(reader.nodes, reader.tensors, reader.passes, texts)
+        dataflow=_called(_computed(reader.nodes, reader.tensors, reader.passes, texts), reader.around)
         if reader.nodes
         else _looked_up(reader.padding),
         compile_events=tuple(reader.events),
@@ -333,6 +338,18 @@ def _computed(
             for index, given in tensors.items()
             if "unscored" in given
         ),
+    )
+
+
+def _called(flow: Dataflow, around: list[Frame]) -> Dataflow:
+    """``flow`` with the calls ``around`` all of its code, the outermost first."""
+    frames, stacks = len(flow.frames), len(flow.stacks)
+    calls = tuple((stacks + at - 1 if at else -1, frames + at) for at in range(len(around)))
+    inner = stacks + len(around) - 1 if around else -1
+    return replace(
+        flow,
+        frames=(*flow.frames, *around),
+        stacks=(*((inner, frame) for _, frame in flow.stacks), *calls),
     )
 
 

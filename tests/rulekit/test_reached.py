@@ -30,7 +30,7 @@ model = torch.load("best.pt")
 def score(x):
     return x.item()
 """
-RAN = (1, 2, 3, 4, 8, 9, 10, 13)
+RAN = (1, 2, 3, 4, 8, 9, 10)
 
 
 def _profile(executed: Executed, *sites: Site) -> Profile:
@@ -104,3 +104,49 @@ def test_where_the_edit_is() -> None:
     assert main_edit(fix) is at
     assert touches(fix, (FILE, 3), lambda path: source)
     assert not touches(fix, (FILE, 10), lambda path: source)
+
+
+FITTED = """\
+def fit(model):
+    for epoch in range(9):
+        for batch in loader:
+            #^ cost step_ms=0.1 function=fit
+            loss = model(batch)
+            #^ node aten.relu.default args=[%9] shape=[4] function=fit; cost step_ms=1 function=fit
+            loss.backward()
+            #^ cost step_ms=1 function=fit
+
+def main():
+    model = Net()
+    if fast:
+        model = fit(model)
+        #^ around function=main
+
+main()
+#^ around
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "still"),
+    [
+        ((3, "        model.train()\n"), None),
+        ((6, "            optimizer.step()\n"), None),
+        ((6, "        model.eval()\n"), None),  # a round of the outer loop may have ended
+        ((6, "    model.eval()\n"), "for epoch in range(9):"),
+        ((9, "    model.compile()\n"), None),
+        ((11, "        model.compile()\n"), "model = fit(model)"),
+        ((11, "    model.compile()\n"), "if fast:"),
+        ((12, "model = None\n"), None),
+        ((13, "model.compile()\n"), "main()"),
+    ],
+)
+def test_what_stands_below_the_running_calls_is_not_reached(edit: tuple[int, str], still: str | None) -> None:
+    profile, text = (example := read_example(FITTED)).profile, example.text
+    executed = Executed({FILE: (1, 2, 3, 4, 5, 7, 8, 9, 10, 12)}, complete=True)
+    reached = Reached(replace(profile, facts=replace(profile.facts, executed=executed)))
+    source, (line, added) = Source(FILE, text), edit
+    fix = Fix("x", "safe", (Edit(FILE, (line, 0), (line, 0), added),))
+    said = f"`{still}` still runs while the steps do" if still else None
+    assert reached.refusal(fix, lambda path: source) == said
+    assert [reached.done(source, source.statement_at(at)) for at in (4, 8, 10)] == [True, True, False]

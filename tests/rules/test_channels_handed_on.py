@@ -76,3 +76,11 @@ def test_once_is_enough() -> None:
     one = found(f"spots = Spots()\n{done}\nfit(spots, batches)")
     assert one.fixes == ()
     assert "already" in one.message
+
+
+def test_it_is_not_converted_below_the_call_that_trains_it() -> None:
+    one = found("reader = Spots().to(place)\nreader = fit(reader, batches)\n#^ around\n")
+    assert one.line == CALLED
+    (edit,) = one.fixes[0].edits
+    assert edit.text.strip() == "reader.to(memory_format=torch.channels_last)"
+    assert edit.start[0] == CALLED + 1

@@ -11,12 +11,12 @@ from dataclasses import replace
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.graph import Graph, running
+from warpline.rulekit.graph.graph import Graph
 from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.optimizer_step import parameter_shapes
 from warpline.rulekit.origins import parameter_of
 from warpline.syntax.source import Source, alone, called_name, is_method, only_target, receiver, short_name
-from warpline.wire.dataflow import Backward, Frame
+from warpline.wire.dataflow import Backward, Frame, running
 from warpline.wire.run import Site
 from warpline.wire.sites import Optimizer
 

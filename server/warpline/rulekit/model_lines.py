@@ -197,8 +197,8 @@ def made_by_calls(step: TrainingStep, name: str) -> bool:
 
 
 def _values(step: TrainingStep, name: str) -> list[cst.BaseExpression]:
-    """What is assigned to ``name`` by lines that ran; of ``a, b = (f() for _ in range(2))`` it is ``f()``."""
-    nodes = [node for node in step.source.nodes(cst.Assign) if step.ran(node)]
+    """What lines that ran before the steps gave ``name``: of ``a, b = (f() for _ in range(2))``, ``f()``."""
+    nodes = [node for node in step.source.nodes(cst.Assign) if step.done(node)]
     return [value for node in nodes if (value := _given(step.source, node, name)) is not None]
 
 
@@ -318,18 +318,18 @@ def model_made(step: TrainingStep, name: str) -> Statement | None:
         constructor = _method(source, step.backward, "__init__")
         body = constructor.body.body if constructor is not None else ()
         last = body[-1] if body else None
-        return last if isinstance(last, Statement) and step.ran(last) else None
+        return last if isinstance(last, Statement) and step.done(last) else None
     outside = source.loops(step.backward)[1:]
     for node in source.nodes(cst.Assign):
         made = any(descend(node.value, cst.Call)) or (name.startswith("self.") and found is None)
         if made and _given(source, node, name) is not None:
             around = all(any(one is outer for outer in outside) for one in source.loops(node))
-            found = source.statement(node) if around and step.ran(node) else found
+            found = source.statement(node) if around and step.done(node) else found
     if found is None:
         return None
     for statement in source.block(found):
         moved = source.code(statement).startswith((f"{name}.to(", f"{name}.cuda("))
-        if moved and source.line(statement) > source.line(found) and step.ran(statement):
+        if moved and source.line(statement) > source.line(found) and step.done(statement):
             found = statement
     return found
 
@@ -350,7 +350,7 @@ def made_inside(step: TrainingStep, name: str) -> tuple[Statement, str] | None:
     inside = [
         source.statement(one)
         for one in source.nodes(cst.Assign, within=function)
-        if _given(source, one, back.value) is not None and step.ran(one)
+        if _given(source, one, back.value) is not None and step.done(one)
     ]
     last = inside[-1] if inside else None
     return (last, back.value) if last is not None and last in function.body.body else None
@@ -363,7 +363,7 @@ def finished_in(step: TrainingStep, name: str) -> cst.Call | None:
     assigned = step.source.nodes(cst.Assign, within=made) if made is not None else []
     value = _given(step.source, assigned[0], name) if len(assigned) == 1 else None
     back = step.source.returned(value) if value is not None else None
-    return back if is_method(back, *_RETURN_IT) and step.ran(back) else None
+    return back if is_method(back, *_RETURN_IT) and step.done(back) else None
 
 
 def is_torchs(step: TrainingStep, name: str) -> bool:

@@ -1,7 +1,8 @@
 """Whether an edit takes effect: its line ran before the measured steps ended, in a file of the project.
 
-An edit in a branch that was not taken, below the training loop, or in another project's file changes
-nothing that was measured. If the run does not say whether a line ran, it counts as reached.
+An edit in a branch that was not taken, below the training loop (or the call that runs it), or in another
+project's file changes nothing that was measured. If the run does not say whether a line ran, it counts as
+reached.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import libcst as cst
 
 from warpline.model.profile import Profile
 from warpline.model.report import Edit, Fix
+from warpline.rulekit.still_running import StillRunning
 from warpline.syntax.source import Position, Source, Statement
 from warpline.wire.sites import Compile, Loader, Triton, facts_of
 
@@ -29,6 +31,7 @@ class Reached:
         facts = profile.facts
         self.argv = profile.manifest.argv
         self._executed = facts.executed
+        self._still = StillRunning(profile)
         ran = {(file, line) for _, file, line, _ in facts.gc_full}  # in a later step perhaps
         self._lines = {
             file: frozenset(lines) | {line for other, line in ran if other == file}
@@ -68,6 +71,13 @@ class Reached:
         """Whether the statement that ``node`` is part of ran."""
         return self.statement(source, source.statement(node))
 
+    def done(self, source: Source, node: cst.CSTNode) -> bool | None:
+        """Whether the statement that ``node`` is part of ran to its end before the steps, or in each."""
+        own = source.statement(node)
+        if own is not None and self._still.statement(source, own):
+            return False
+        return self.statement(source, own)
+
     def _not_here(self, source: Source, statement: Statement) -> bool:
         """Whether the function around a statement may run where this process does not see it."""
         function = source.enclosing(statement, cst.FunctionDef)
@@ -81,33 +91,27 @@ class Reached:
         for edit in fix.edits:
             if self._roots and not edit.file.startswith(self._roots):
                 return f"`{Path(edit.file).name}` belongs to another project"
-        for edit in fix.edits:
-            source = source_of(edit.file)
-            if self._edit(source, edit) is False:
-                return f"`{source.lines[edit.start[0] - 1].strip()}` did not run before the measured steps"
-        return None
+        return next(filter(None, (self._unreached(source_of(edit.file), edit) for edit in fix.edits)), None)
 
-    def _edit(self, source: Source, edit: Edit) -> bool | None:
+    def _unreached(self, source: Source, edit: Edit) -> str | None:
         line = edit.start[0]
         if edit.start == edit.end and not edit.text.strip():
             return None  # the indentation of a line that stays
         if any(file == edit.file and a <= edit.start and edit.end <= b for file, a, b in self._kept):
             return None
         if edit.start != edit.end or not _is_whole_lines(source, edit):
-            return self.statement(source, source.statement_at(line))
-        # New lines are between two statements of their block: one of them ran, and so will they.
+            ran = self.statement(source, source.statement_at(line))
+            return _not_run(source, line) if ran is False else None
+        # New lines run if what follows them in their block ran, or what ends the block came to its end.
         wanted = re.match(r"\s*", edit.text.lstrip("\r\n"))[0]  # type: ignore[index]  # matches all
-        beside = []
-        for near in (_above(source, line), line):
-            statement = source.statement_at(near) if 0 < near <= len(source.lines) else None
-            while statement is not None and source.indentation(source.line(statement)) > wanted:
-                outer = source.parent(statement)
-                statement = source.statement(outer) if outer is not None else None
-            if statement is not None and source.indentation(source.line(statement)) == wanted:
-                beside.append(self.statement(source, statement))
-        if True in beside:
-            return True
-        return None if None in beside or not beside else False
+        before, after = _above(source, line + (edit.start[1] > 0)), _below(source, line + (edit.start[1] > 0))
+        above, below = (_of_block(source, near, wanted) for near in (before, after))
+        ran = self.statement(source, below)
+        if ran is None and above is not None:
+            if self._still.statement(source, above):
+                return f"`{source.lines[source.line(above) - 1].strip()}` still runs while the steps do"
+            after, ran = before, self.statement(source, above)
+        return _not_run(source, after) if ran is False else None
 
 
 def touches(fix: Fix, place: tuple[str, int], source_of: Callable[[str], Source]) -> bool:
@@ -149,12 +153,33 @@ def _is_silent(statement: Statement) -> bool:
     )
 
 
+def _not_run(source: Source, line: int) -> str:
+    return f"`{source.lines[line - 1].strip()}` did not run before the measured steps"
+
+
+def _of_block(source: Source, line: int, indentation: str) -> Statement | None:
+    """The statement on ``line`` of the block with that indentation; None where the block ends there."""
+    statement = source.statement_at(line) if 0 < line <= len(source.lines) else None
+    while statement is not None and source.indentation(source.line(statement)) > indentation:
+        outer = source.parent(statement)
+        statement = source.statement(outer) if outer is not None else None
+    same = statement is not None and source.indentation(source.line(statement)) == indentation
+    return statement if same else None
+
+
 def _is_whole_lines(source: Source, edit: Edit) -> bool:
     line, column = edit.start
     at_end = line <= len(source.lines) and column == len(source.lines[line - 1])
     return (column == 0 and edit.text.endswith(("\n", "\r"))) or (
         at_end and edit.text.startswith(("\n", "\r"))
     )
+
+
+def _below(source: Source, line: int) -> int:
+    """The first line from ``line`` on that has code."""
+    while line <= len(source.lines) and not source.lines[line - 1].split("#")[0].strip():
+        line += 1
+    return line
 
 
 def _above(source: Source, line: int) -> int:

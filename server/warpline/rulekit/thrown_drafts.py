@@ -15,7 +15,7 @@ from warpline.rulekit.cleared_later import passes_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.graph import whole_graph
-from warpline.rulekit.graph.graph import Node, running
+from warpline.rulekit.graph.graph import Node
 from warpline.rulekit.graph.storages import storages
 from warpline.rulekit.graph.thrown import Thrown, Visits
 from warpline.rulekit.kernels import is_product
@@ -25,7 +25,7 @@ from warpline.rulekit.ungraphed import refuse_ungraphed
 from warpline.rulekit.unheld_drafts import forward_only
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
-from warpline.wire.dataflow import Backward, Frame
+from warpline.wire.dataflow import Backward, Frame, running
 
 #: Of a layer's backward products, one is for its input and one for its weight, of the same size.
 _OF_WEIGHTS = 0.5

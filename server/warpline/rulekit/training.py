@@ -57,6 +57,10 @@ class TrainingStep:
         """Whether the statement of ``node`` ran before the measured steps ended, or may have."""
         return self.reached is None or self.reached.node(self.source, node) is not False
 
+    def done(self, node: cst.CSTNode) -> bool:
+        """Whether it may also have come to its end: it does not run as long as the steps."""
+        return self.reached is None or self.reached.done(self.source, node) is not False
+
     @cached_property
     def loss(self) -> cst.BaseExpression:
         """The expression that is differentiated; of several candidates the first one computed in this

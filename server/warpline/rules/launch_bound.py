@@ -255,7 +255,6 @@ from warpline.rulekit.compiling import (
     target,
     target_made,
 )
-from warpline.rulekit.graph.graph import running
 from warpline.rulekit.host_made import made_on_device, making_ms, uniform
 from warpline.rulekit.inference import steps
 from warpline.rulekit.kernels import is_pointwise
@@ -265,7 +264,7 @@ from warpline.rulekit.own_launches import model_uncompilable, uncompilable
 from warpline.rulekit.replaying import regions_overwritten
 from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
-from warpline.wire.dataflow import Dataflow
+from warpline.wire.dataflow import Dataflow, running
 from warpline.wire.probing import COMPILED
 from warpline.wire.run import Site
 from warpline.wire.sites import Compile, Module, facts_of

@@ -177,3 +177,10 @@ class Dataflow:
     leaves: tuple[int, ...] = ()  # values of other tensors than parameters that ask for gradients
     #: Empty where not all gradients were seen.
     passes: tuple[Backward, ...] = ()
+
+
+def running(flow: Dataflow, stack: int) -> Iterator[int]:
+    """The instructions of one of ``stacks``, the innermost first, as indices of ``frames``."""
+    while stack >= 0:
+        stack, frame = flow.stacks[stack]
+        yield frame

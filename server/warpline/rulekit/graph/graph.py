@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from warpline.rulekit.graph.axes import Axes, Order, axes_of, order_of, regrouped, summed
-from warpline.wire.dataflow import COMPILED, Dataflow, Frame, OperatorSite, value_of
+from warpline.wire.dataflow import COMPILED, Dataflow, Frame, OperatorSite, running, value_of
 
 #: Operators that return the numbers of their first argument in the same order.
 SAME = frozenset({
@@ -266,13 +266,6 @@ class Graph:
                 fresh = [output for output in node.outputs if output not in seen]
                 seen.update(fresh)
                 waiting += fresh
-
-
-def running(flow: Dataflow, stack: int) -> Iterator[int]:
-    """The instructions of one of ``stacks``, the innermost first, as indices of ``frames``."""
-    while stack >= 0:
-        stack, frame = flow.stacks[stack]
-        yield frame
 
 
 def _short(name: str) -> str:
