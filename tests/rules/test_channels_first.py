@@ -54,3 +54,15 @@ class Spots(torch.nn.Module):
     (draft,) = ChannelsFirstConv().find(Context(example.profile, texts(example)))
     after = apply(example.text, draft.fixes[0].edits)
     assert "\ntorch.nn.Module.to(spots, memory_format=torch.channels_last)\n" in after
+
+
+def test_convolutions_over_rows_have_no_other_layout() -> None:
+    """cuDNN is given planes of one row for them."""
+    rows = "[[4,24,1024],[24,24,3]] strides=[[24576,1024,1]] dtypes=c10::BFloat16"
+    text = TRAINED.format(
+        kernel="nchwToNhwcKernel", shapes="[[4,24,1,1024],[24,24,1,3]] strides=[[24576,1024,1024,1]]"
+    ).replace("        #^ node", f"        #^ op aten::convolution shapes={rows}\n        #^ node")
+    example = read_example(text)
+    assert not list(ChannelsFirstConv().find(Context(example.profile, texts(example))))
+    planes = read_example(text.replace("[4,24,1024],[24,24,3]", "[4,24,1,1024],[24,24,1,3]"))
+    assert list(ChannelsFirstConv().find(Context(planes.profile, texts(planes))))

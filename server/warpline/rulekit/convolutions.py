@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warpline.model.change import Places, Replace
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit.context import Context
@@ -21,6 +23,23 @@ _NAMES = {
 def convolutions(cost: LineCost) -> list[Op]:
     """The convolutions of a line that cost device time, forward and backward."""
     return [op for op in cost.ops if op.name in _NAMES and op.device_ms > 0]
+
+
+def planes(cost: LineCost) -> list[Op]:
+    """The convolutions over planes of pixels, which alone can be channels_last. cuDNN computes ``Conv1d``
+    on planes of one row: these are the sizes of another operator of the line, without the row."""
+    known = (op.shapes[:2] for op in cost.ops if op.name in _NAMES and op.shapes)
+    rows = {shapes for shapes in known if all(map(_is_row, shapes))}
+    return [
+        op
+        for op in convolutions(cost)
+        if not any(map(_is_row, op.shapes[:1]))
+        and tuple((*shape[:2], *shape[3:]) for shape in op.shapes[:2]) not in rows
+    ]
+
+
+def _is_row(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 3
 
 
 def another_way(spent: Spent, way: str, saving_ms: float) -> Replace:
@@ -43,6 +62,6 @@ def network_places(context: Context) -> Places:
     return tuple(dict.fromkeys(site.place for site in sites if site is not None))
 
 
-def convolution_ms(cost: LineCost) -> float:
+def convolution_ms(cost: LineCost, which: Callable[[LineCost], list[Op]] = convolutions) -> float:
     """Device time of the line's convolutions, at most what the line adds to the step."""
-    return min(sum(op.device_ms for op in convolutions(cost)), cost.step_ms)
+    return min(sum(op.device_ms for op in which(cost)), cost.step_ms)

@@ -5,7 +5,8 @@
 Finds costly convolutions in half precision or TF32 whose inputs are in NCHW layout. The fix converts
 the model to `torch.channels_last`; the activations then use that layout too. Where the script has an option
 for it that is off (`--channels-last`), the fix is its default. Where the script converts the model under
-another condition that was false (`if device.type == "cuda":`), the fix removes the condition.
+another condition that was false (`if device.type == "cuda":`), the fix removes the condition. `Conv1d` has
+no such layout and does not count.
 
 On a CPU the layout matters for some convolutions (depthwise ones, groups) and not for others. There it finds
 those that were faster in the other layout, with the operators between them, when both were tried beside the
@@ -169,7 +170,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms
 from warpline.rulekit.calling import model_born
-from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions, network_places
+from warpline.rulekit.convolutions import another_way, convolution_ms, network_places, planes
 from warpline.rulekit.flags import switch_on, switched_off
 from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import (
@@ -295,14 +296,14 @@ def _change(context: Context, spent: Spent, turned: bool, slower: float) -> Chan
 def _channels_first_ms(cost: LineCost) -> float:
     known = {kernel.tensor_cores for kernel in cost.kernels if not turns_layout(kernel.name)}
     # By what goes in: a gradient in another layout comes of what follows the convolution.
-    given = [op for op in convolutions(cost) if op.phase != "backward" and _lies_channels_first(op)]
+    given = [op for op in planes(cost) if op.phase != "backward" and _lies_channels_first(op)]
     first = any(op.dtypes[0] in HALF or True in known for op in given)
-    return convolution_ms(cost) if first else 0.0
+    return convolution_ms(cost, planes) if first else 0.0
 
 
 def _any_channels_first_ms(cost: LineCost) -> float:
-    first = any(_lies_channels_first(op) for op in convolutions(cost) if op.phase != "backward")
-    return convolution_ms(cost) if first else 0.0
+    first = any(_lies_channels_first(op) for op in planes(cost) if op.phase != "backward")
+    return convolution_ms(cost, planes) if first else 0.0
 
 
 def _lies_channels_first(op: Op) -> bool:
