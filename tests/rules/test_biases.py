@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import FILE, read_example, texts
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.report import Finding
 from warpline.rulekit import Context
 from warpline.rulekit.graph.biased import Biased
 from warpline.rules import conv_bias_before_norm
+from warpline.rules.conv_bias_before_norm import ConvBiasBeforeNorm
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 
@@ -182,9 +183,65 @@ def test_what_another_site_made_is_not_this_one_s(
                    for name, key in (("out_channels", "out"), ("kernel_size", "kernel")))  # fmt: skip
     units, head = sorted(example.profile.facts.sites, key=lambda site: site.line)
     facts = replace(example.profile.facts, sites=(units, replace(head, arguments=(out, kernel))))
-    recorded = [Biased((3, 3), channels, norm, at) for at, (channels, norm) in enumerate(ran)]
+    place = FILE, 6
+    recorded = [Biased((3, 3), channels, norm, at, place) for at, (channels, norm) in enumerate(ran)]
     monkeypatch.setattr(conv_bias_before_norm, "whole_graph", lambda flow: flow)
     monkeypatch.setattr(conv_bias_before_norm, "biased", lambda graph: recorded)
     context = Context(replace(example.profile, facts=facts), texts(example))
-    drafts = list(conv_bias_before_norm.ConvBiasBeforeNorm().find(context))
+    drafts = list(ConvBiasBeforeNorm().find(context))
     assert [draft.line for draft in drafts] == ([3] if found else [])
+
+
+#: One convolution before a batch norm and one before something else, each on a line of its own.
+TWO = """\
+#> steps step_ms=20
+import torch
+from torch import nn
+class Shrunk(nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.narrow = nn.Conv2d(wide, wide, 3)
+        {site}
+        self.norm = nn.BatchNorm2d(wide)
+
+    def forward(self, x):
+        return self.norm(self.narrow(x))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 64, 1)
+        #^ site module type=Conv2d bias=true with.out_channels=64 with.kernel_size=1
+
+    def forward(self, x):
+        return self.first(x).relu()
+        #^ tensor %20 shape=[64,3,1,1]; tensor %21 shape=[64]
+        #^ node aten.convolution.default args=[%9,%20,%21] shape=[8,64,56,56] function=Net.forward
+        #^ node aten.relu.default args=[%0] shape=[8,64,56,56] function=Net.forward
+        #^ cost device_ms=6; op aten::add_ device_ms=4 outer=false shapes=[[8,64,56,56],[1,64,1,1]]
+def both(x):
+    x = Net()(x)
+    {second}
+    return x
+"""
+NARROW = "#^ site module type=Conv2d bias=true with.out_channels=32 with.kernel_size=3"
+SECOND = (
+    "#^ tensor %22 shape=[32,64,3,3]; tensor %23 shape=[32]\n"
+    "    #^ node aten.convolution.default args=[%1,%22,%23] shape=[8,32,56,56] function=both\n"
+    "    #^ node aten.native_batch_norm.default args=[%2,%24,%25,%26,%27,True] shape=[8,32,56,56]\n"
+    "    #^ tensor %24 shape=[32]; cost device_ms=3 calls=1\n"
+    "    #^ op aten::add_ device_ms=2 outer=false shapes=[[8,32,56,56],[1,32,1,1]]"
+)
+
+
+@pytest.mark.parametrize(
+    ("site", "second", "spent"),
+    [
+        (NARROW, SECOND, [2.0]),  # the other one's bias stays
+        (NARROW, "", []),  # it was made, and does not run
+        ("", "", []),  # it was not even made
+    ],
+)
+def test_only_biases_that_a_norm_subtracts_count(site: str, second: str, spent: list[float]) -> None:
+    example = read_example(TWO.format(site=site, second=second))
+    drafts = ConvBiasBeforeNorm().find(Context(example.profile, texts(example)))
+    assert [draft.cost_ms for draft in drafts] == spent

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds convolutions with a bias whose result goes directly into a batch norm, where adding the bias and
-summing its gradient take a measurable part of the step. The fix passes `bias=False`.
+summing its gradient take a measurable part of the step. The fix passes `bias=False`. Where the step was
+recorded, only the biases that a batch norm subtracts in it count.
 
 ## Why is this slow
 
@@ -97,12 +98,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import libcst as cst
 
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.graph import whole_graph
@@ -116,6 +117,8 @@ from warpline.wire.run import Site
 from warpline.wire.sites import Module, facts_of
 
 _CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
+#: By line and output channels.
+Shares = Mapping[tuple[tuple[str, int] | None, int], float]
 _NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 
 
@@ -123,12 +126,17 @@ class ConvBiasBeforeNorm(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        spent = Spent(context.profile.lines, _bias_ms)
-        total = spent.total
-        if not context.matters(total):
+        lines = context.profile.lines
+        every = Spent(lines, _bias_ms)
+        if not context.matters(every.total):
             return
-        found = _found(context, spent)
-        for source, calls in found.items():
+        graph = whole_graph(context.profile.facts.dataflow)
+        recorded = biased(graph) if graph is not None else None
+        for source, (calls, layers) in _found(context, every, recorded).items():
+            shares = _shares(recorded, layers) if recorded is not None else None
+            spent = Spent(lines, partial(_bias_ms, shares=shares))
+            if not context.matters(spent.total):
+                continue
             held = _held(context, source, calls)
             yield context.draft(
                 source.place(calls[0]) if held is None else held.place,
@@ -136,12 +144,12 @@ class ConvBiasBeforeNorm(Rule):
                 "({share}). In {calls} of the places that make them, a batch norm follows directly and "
                 "subtracts the bias again.",
                 {
-                    **context.spent("convolution biases", total),
+                    **context.spent("convolution biases", spent.total),
                     "calls": count("convolutions before a norm", len(calls), "convolutions"),
                 },
                 cause=spent.hottest.place,
-                cost_ms=total,
-                change=less_device_time(spent, total),
+                cost_ms=spent.total,
+                change=less_device_time(spent, spent.total),
                 fixes=[
                     partial(_fix, source, calls)
                     if held is None
@@ -150,22 +158,47 @@ class ConvBiasBeforeNorm(Rule):
             )
 
 
-def _found(context: Context, spent: Iterable[LineCost]) -> dict[Source, list[cst.Call]]:
-    """The calls that make layers whose biases are subtracted again, by the recorded step or by the text."""
+#: Calls that make layers whose biases are subtracted again, and which of the recorded layers they may be.
+_Found = tuple[list[cst.Call], set[int]]
+
+
+def _found(
+    context: Context, spent: Iterable[LineCost], recorded: list[Biased] | None
+) -> dict[Source, _Found]:
+    """What the text or the recorded step tells, by file. The text alone does not tell that a layer is made,
+    nor that it runs."""
     sites = context.sites(Module.KIND)
     files = dict.fromkeys([*(cost.file for cost in spent), *(site.file for site in sites)])
-    found = {source: _followed(context, source) for source in map(context.source, files)}
-    graph = whole_graph(context.profile.facts.dataflow)
-    recorded = biased(graph) if graph is not None else []
-    for site in sites:
-        source = context.source(site.file)
-        calls = source.calls(site.line, *_CONVOLUTIONS)
-        # Several on one line are one site, which has the arguments of the first.
-        if len(calls) != 1 or calls[0] in found[source]:
-            continue
-        if _is_subtracted(source, calls[0], site, _left_for(context, site, recorded)):
-            found[source].append(calls[0])
-    return {source: calls for source, calls in found.items() if calls}
+    found: dict[Source, _Found] = {}
+    for source in map(context.source, files):
+        calls, layers = found[source] = [], set()
+        followed = _followed(context, source)
+        made = {call: [one for one in sites if _makes(source, call, one)] for call in followed}
+        for site in sites:
+            on_line = source.calls(site.line, *_CONVOLUTIONS) if site.file == source.path else []
+            # Several on one line are one site, which has the arguments of the first.
+            if len(on_line) == 1 and on_line[0] not in made:
+                made[on_line[0]] = [site]
+        for call, its in made.items():
+            ran = [one for site in its for one in _ran(context, source, call, site, recorded or [])]
+            subtracted = [one for one in ran if one.subtracted]
+            told = (
+                bool(subtracted) or recorded is None if call in followed else len(subtracted) == len(ran) > 0
+            )
+            if told and (its or not sites):
+                calls.append(call)
+                layers |= {one.weight for one in subtracted}
+    return {source: each for source, each in found.items() if each[0]}
+
+
+def _makes(source: Source, call: cst.Call, site: Site) -> bool:
+    return site.file == source.path and site.line in source.extent(call)
+
+
+def _shares(recorded: list[Biased], layers: set[int]) -> Shares:
+    every = Counter((one.place, one.channels) for one in recorded)
+    these = Counter((one.place, one.channels) for one in recorded if one.weight in layers)
+    return {key: these[key] / every[key] for key in these}
 
 
 def _held(context: Context, source: Source, calls: list[cst.Call]) -> Holder | None:
@@ -204,31 +237,37 @@ def _left_for(context: Context, site: Site, recorded: list[Biased]) -> list[Bias
     return [one for one in recorded if one.weight not in gone]
 
 
-def _is_subtracted(source: Source, call: cst.Call, site: Site, recorded: list[Biased]) -> bool:
-    """Whether the biases of all convolutions that may have been made by ``call`` are subtracted again.
+def _ran(
+    context: Context, source: Source, call: cst.Call, site: Site, recorded: list[Biased]
+) -> list[Biased]:
+    """The recorded convolutions with a bias that ``call`` may have made, by their sizes.
 
     Of a call that makes several only the first one's arguments are known, and those that are written there.
     """
     made, size, out = facts_of(Module, site), argument(site, "kernel_size"), argument(site, "out_channels")
+    if not made.bias:
+        return []
+    if len(source.calls(site.line, *_CONVOLUTIONS)) != 1:
+        return recorded
     if made.count and made.count > 1:
         written = source.passed(call, "kernel_size", 2, NOT_LITERAL)
         size = size if written is not NOT_LITERAL else None
         out = None
-    same = [
+    return [
         one
-        for one in recorded
+        for one in _left_for(context, site, recorded)
         if (size is None or set(one.kernel) == _sizes(size.value))
         and (out is None or one.channels == out.value)
     ]
-    return bool(made.bias) and bool(same) and all(one.subtracted for one in same)
 
 
 def _sizes(kernel: object) -> set[object]:
     return set(kernel) if isinstance(kernel, (list, tuple)) else {kernel}
 
 
-def _bias_ms(cost: LineCost) -> float:
-    """Adding a bias of (1, C, 1, 1) within a convolution, and the sum that is its gradient."""
+def _bias_ms(cost: LineCost, shares: Shares | None = None) -> float:
+    """Adding a bias of (1, C, 1, 1) within a convolution, and the sum that is its gradient; of these the
+    ``shares`` of the lines' convolutions with so many channels."""
     added = [
         op
         for op in cost.ops
@@ -241,7 +280,11 @@ def _bias_ms(cost: LineCost) -> float:
         return 0.0
     sums = [op for op in cost.ops if op.name == "aten::sum" and op.phase == "backward"]
     sums = [op for op in sums if op.shapes and len(op.shapes[0]) > 3]
-    return min(sum(op.device_ms for op in (*added, *sums)), cost.step_ms)
+
+    def share(op: Op) -> float:
+        return shares.get((cost.place, op.shapes[0][1]), 0.0) if shares is not None else 1.0
+
+    return min(sum(op.device_ms * share(op) for op in (*added, *sums)), cost.step_ms)
 
 
 def _is_bias(shapes: tuple[tuple[int, ...], ...]) -> bool:

@@ -10,12 +10,14 @@ from warpline.rulekit.graph.graph import Graph, Node, Ref
 @dataclass(frozen=True, slots=True)
 class Biased:
     """The kernel and the output channels of a convolution with a bias; ``subtracted``: only batch norms that
-    train read its result. ``weight``: the value that all calls of one layer share."""
+    train read its result. ``weight``: the value that all calls of one layer share. ``place``: the line that
+    runs it."""
 
     kernel: tuple[int, ...]
     channels: int
     subtracted: bool
     weight: int = -1
+    place: tuple[str, int] | None = None
 
 
 def biased(graph: Graph) -> list[Biased]:
@@ -30,7 +32,9 @@ def biased(graph: Graph) -> list[Biased]:
         # Of the bias: the weight of a transposed convolution has its input channels first.
         channels = graph.size(bias.value)
         kernel = graph.shape(weight.value)[2:]
-        found.append(Biased(kernel, channels, subtracted, graph.origin(weight.value)))
+        site, layer = graph.site(node), graph.origin(weight.value)
+        place = site.place if site is not None else None
+        found.append(Biased(kernel, channels, subtracted, layer, place))
     return found
 
 
