@@ -15,6 +15,7 @@ from warpline.rulekit.autocasting import lowering
 from warpline.rulekit.copies import host_to_device
 from warpline.rulekit.framework_settings import edited_at, setting_fix
 from warpline.rulekit.frameworks import applies, construction_call, is_set, runs_in
+from warpline.rulekit.rows_in_order import gains_by_order
 from warpline.rulekit.saving import without
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
@@ -41,6 +42,8 @@ def at_setting(context: Context, rule: str, draft: Draft) -> Draft:
             if any(is_set(site, each) for each in every):
                 continue  # what is found is there all the same
             settings = [each for each in every if applies(context, site, each)]
+            if any(each.by_length for each in settings) and not gains_by_order(context, draft):
+                continue
             moved = _moved(context, draft, site, one, settings) if settings else None
             if moved is not None:
                 return moved

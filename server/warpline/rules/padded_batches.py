@@ -130,6 +130,7 @@ from warpline.rulekit.padding import (
     padded_at,
 )
 from warpline.rulekit.row_lengths import BY_HAND, COMPARED, by_word, to_longest_row
+from warpline.rulekit.rows_in_order import SHARED
 from warpline.rulekit.saving import leaving
 from warpline.rulekit.used_columns import to_used_columns
 from warpline.rulekit.visiting import visited_at
@@ -190,7 +191,7 @@ class PaddedBatches(Rule):
             {
                 "padded": count("padding tokens", worst.padded),
                 "all": count("tokens of the batch", worst.rows * worst.columns),
-                **({"shared": count("columns of padding", worst.shared)} if worst.shared else {}),
+                **({"shared": count(SHARED, worst.shared)} if worst.shared else {}),
                 **context.spent("padding", spent),
             },
             cause=hottest.place,

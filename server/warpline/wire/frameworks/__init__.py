@@ -44,7 +44,7 @@ class Setting:
     not say which one it has.
     ``inference``: no backward pass ran. ``frozen``: the steps train this package's adapters, which have a
     type of their own, and few of the weights beside them. ``first``: it is better than an edit of the user's
-    own loop.
+    own loop. ``by_length``: it orders the rows by their length.
     """
 
     rule: str
@@ -62,6 +62,7 @@ class Setting:
     inference: bool = False
     frozen: str = ""
     first: bool = False
+    by_length: bool = False
     lines: tuple[str, ...] = ()
     call: str = ""
     undo: bool = False

@@ -55,8 +55,14 @@ _TRAINER = (
         "padded-batches",
         {"train_sampling_strategy": '"group_by_length"'},
         "Put samples of similar length into a batch",
+        by_length=True,
     ),
-    Setting("padded-batches", {"group_by_length": "True"}, "Put samples of similar length into a batch"),
+    Setting(
+        "padded-batches",
+        {"group_by_length": "True"},
+        "Put samples of similar length into a batch",
+        by_length=True,
+    ),
     Setting(
         "cache-emptied-in-step",
         {"torch_empty_cache_steps": "None"},
