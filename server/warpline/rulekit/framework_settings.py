@@ -387,7 +387,12 @@ class _Making:
         given = self.source.argument(self.call, "args", 0)
         if given is None:
             return False
-        found = origin(self.context, self.source, given.value, ends=_is_list)
+        taken = given.value
+        if isinstance(taken, cst.BooleanOperation) and _is_command_line(self.source, taken.left):
+            taken = taken.left if self.context.profile.manifest.argv else taken.right
+        if _is_command_line(self.source, taken):
+            return False
+        found = origin(self.context, self.source, taken, ends=_is_list)
         if not isinstance(found.node, (cst.List, cst.Tuple)):
             raise Refused(f"set `{name}` to {code} in what the parser is given")
         source, words = found.source, [one.value for one in found.node.elements]
@@ -452,6 +457,11 @@ class _Making:
 def _is_value(word: object) -> bool:
     """Whether a word of a command line is an option's value."""
     return isinstance(word, str) and not word.startswith("-")
+
+
+def _is_command_line(source: Source, node: cst.BaseExpression) -> bool:
+    """Whether it is ``sys.argv[1:]``, which a parser takes by itself."""
+    return isinstance(node, cst.Subscript) and source.is_named(node.value, "sys.argv")
 
 
 def _is_list(source: Source, node: cst.BaseExpression) -> bool:
