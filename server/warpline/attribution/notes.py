@@ -34,7 +34,7 @@ UNSEEN = 0.1
 CROWDED = 0.25
 #: The same share for time at the ``def`` of a library's function. Chosen: as much as a part of a line has.
 SHORTENED = 0.02
-#: The same share for a garbage collection that is left out. Chosen.
+#: The same share for a garbage collection that is left out. Chosen: less than step times vary.
 COLLECTED = 0.03
 #: Slowed-down Python is noted if plain Python takes at least this share of the step.
 PYTHON = 0.1

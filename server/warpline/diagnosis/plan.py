@@ -23,7 +23,7 @@ class Predictor(Protocol):
         """What bounds the step once the change is made."""
 
     def left(self, profile: Profile, made: Change, change: Change) -> float:
-        """The share of the time at the lines of ``change`` that is left once ``made`` is."""
+        """The share of the time at the lines of ``change`` that is left after the change ``made``."""
 
     def floor_ms(self, profile: Profile) -> float:
         """The step in milliseconds that no change of the host can go below."""

@@ -145,7 +145,7 @@ def _is_settled(source: Source, name: cst.Name) -> bool:
 
 
 def _is_number(source: Source, uses: Sequence[cst.Name]) -> bool:
-    """Whether a parameter is used as a number is, and never asked for a part; or as the name of a device."""
+    """Whether a parameter is only used as a number, or as the name of a device: none of its parts is read."""
     above = [source.parent(one) for one in uses]
     parts = (cst.Attribute, cst.Subscript, cst.StarredElement, cst.For, cst.CompFor)
     named = all(isinstance(one, cst.Arg) and _named(one) in ("device", "dtype") for one in above)

@@ -1,4 +1,4 @@
-"""Attention that a library computes operator by operator below a line of the user's."""
+"""Attention that a library computes operator by operator, below a line of the user's code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LibraryAttention:
         return min(sum(longest.values()), self.spent_ms)
 
     def replaced(self, share: float) -> Change:
-        """A fused kernel in its place, which can be tried. ``share``: of the line's time that it takes."""
+        """A fused kernel in its place, which can be tried. ``share``: its part of the line's time, 0 to 1."""
         place, shares = (self.cost.place,), (share,)
         fused = Fuse(place, keep=self.fused_ms / self.spent_ms, shares=shares)
         return Replace("attention", place, fused, self.words, shares)

@@ -290,7 +290,8 @@ class SlowSampleLine(Rule):
 
 
 def _most_ms(context: Context, site: Site) -> float:
-    """What a batch can take a worker while steps are made. Batches of the script's start may take longer."""
+    """How many milliseconds a worker has for a batch if the steps wait no longer than they are seen to.
+    Batches at the start of the script may take longer."""
     batches = sum(cost.calls for cost in context.costs(site.uses)) or 1.0
     return (facts_of(Loader, site).num_workers or 1) * context.step_ms / batches
 

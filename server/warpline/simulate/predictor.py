@@ -59,7 +59,7 @@ class Predictor:
         return self._prepared(profile).limit(informed(profile, change, self._answers)[0])
 
     def left(self, profile: Profile, made: Change, change: Change) -> float:
-        """The share of the time at the lines of ``change`` that is left once ``made`` is."""
+        """The share of the time at the lines of ``change`` that is left after the change ``made``."""
         known = informed(profile, made, self._answers)[0]
         return self._prepared(profile).left(known, change)
 

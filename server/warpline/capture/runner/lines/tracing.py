@@ -175,7 +175,7 @@ class Tracing:
         return True
 
     def first_in_thread(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """A new thread's trace function until its first call."""
+        """Trace the first call of a new thread, and set the trace function of its later ones."""
         if not self.running:
             return None
         ident = threading.get_ident()

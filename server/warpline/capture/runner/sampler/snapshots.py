@@ -25,6 +25,7 @@ from typing import Any, Optional
 PAGE_BITS = 12
 PAGE = 1 << PAGE_BITS
 MOST_PAGES = 64  # of frames, of the C stack where they are entered, of generators on the heap
+#: Chosen: a server with more threads that make steps is rare, and each sample reads all of their stacks.
 MOST_THREADS = 16
 #: An address in a frame may carry a tag in its lowest bits (3.14).
 TAGS = 7
