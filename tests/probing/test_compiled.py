@@ -173,6 +173,12 @@ def test_what_a_trial_does_not_have_compiles_as_long_again(others: int, whole: f
     assert compiling_s(found, OTHERWISE, answers) == 0.0
 
 
+def left(host: float) -> Fuse:
+    """What compiled code leaves of the host's time, less the script's Python between its operators."""
+    between = host * (1 - costs.value("python-between"))
+    return Fuse((PLACE,), keep=0.6, keep_host=pytest.approx(host), keep_between=pytest.approx(between))
+
+
 @pytest.mark.parametrize("longer", [1, 3])
 def test_what_a_call_costs_beside_its_launches_is_paid_once(longer: int) -> None:
     """A graph that is replayed launches nothing: the host pays for the call alone. One tensor with a gradient
@@ -190,9 +196,9 @@ def test_what_a_call_costs_beside_its_launches_is_paid_once(longer: int) -> None
         Answer(graphs, Cost(10.0, 10.0), Cost(4.0, 6.0)),
     ]
     informed_of = informed(found, change, {one.question: one for one in tried})
-    assert informed_of == (Fuse((PLACE,), keep=0.6, keep_host=pytest.approx(host)), True)
+    assert informed_of == (left(host), True)
     once = costs.value("compiled-call") / MOST_OPERATORS  # that trial was not made
-    expected = Fuse((PLACE,), keep=0.6, keep_host=pytest.approx(0.9 - once + once / longer))
+    expected = left(0.9 - once + once / longer)
     assert informed(found, change, {plain: tried[0]})[0] == expected
     # Nor does it tell anything where the graph is recorded again each time.
     recorded = Answer(graphs, Cost(10.0, 10.0), Cost(12.0, 40.0))
@@ -220,7 +226,7 @@ def test_a_graph_of_all_operators_costs_the_host_what_one_of_a_part_does(longer:
         costs.value("graph-call") + tensors * costs.value("graph-parameter")
         for tensors in (longer * MOST_OPERATORS + 1, MOST_OPERATORS + (1 if longer == 1 else 2))
     )
-    expected = Fuse((PLACE,), keep=0.6, keep_host=pytest.approx(0.4 / longer * whole / part))
+    expected = left(0.4 / longer * whole / part)
     assert informed(found, change, {graph: tried}) == (expected, True)
 
 

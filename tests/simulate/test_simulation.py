@@ -599,6 +599,23 @@ def test_workers_that_wait_may_be_more_than_the_cores() -> None:
 
 
 @pytest.mark.parametrize("on_gpu", [True, False])
+def test_python_between_operators_is_left_out_where_the_device_is_not_the_cpu(on_gpu: bool) -> None:
+    def program(m: Machine) -> None:
+        for _ in range(200):
+            m.op(10, "aten::add", 20, 4)
+            m.work(10, 10)
+
+    found, truth = simulation(program, on_gpu=on_gpu)
+    stays = found.predict(Fuse(AT[10], keep=1.0, keep_host=1.0))
+    goes = found.predict(Fuse(AT[10], keep=1.0, keep_host=1.0, keep_between=0.25))
+    assert stays is not None and goes is not None
+    assert stays.step_ms == pytest.approx(truth, rel=0.03)
+    # On a CPU a trial has the whole time of its operators: the rest is not asked about.
+    left = truth - 0.75 * 200 * 0.010 if on_gpu else truth
+    assert goes.step_ms == pytest.approx(left, rel=0.03)
+
+
+@pytest.mark.parametrize("on_gpu", [True, False])
 def test_a_part_of_a_line_gains_no_more_than_that_part(on_gpu: bool) -> None:
     """A line of a framework has the whole step, and a tenth of that is to be fused."""
 

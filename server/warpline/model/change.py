@@ -78,7 +78,8 @@ class Fuse:
     bandwidth. None: a fused kernel takes as long as the longest of the kernels that it replaces.
     ``keep``: share of the fused work's time that remains, if a rule knows it. ``shares``: then the share of
     each place's time that is fused (a line may do other work as well). ``keep_host``: as ``keep``, for host
-    time, if it differs.
+    time, if it differs. ``keep_between``: as ``keep_host``, for the host's time between operators, if that
+    differs.
     """
 
     places: Places
@@ -87,6 +88,7 @@ class Fuse:
     keep: float | None = None
     shares: tuple[float, ...] = ()
     keep_host: float | None = None
+    keep_between: float | None = None
 
 
 #: How an option begins that says how often code is called, where the calls may differ.

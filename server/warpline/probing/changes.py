@@ -9,6 +9,7 @@ from math import prod
 from statistics import fmean, stdev
 
 from warpline.devices import can
+from warpline.model import costs
 from warpline.model.change import Change, Fuse, MatmulRate, Operator, PadProducts, Replace, Scale, Together
 from warpline.model.profile import LineCost, Profile
 from warpline.model.student import student
@@ -42,6 +43,8 @@ _AS_RECORDED = frozenset({
 _COUNTED, _WHOLE = frozenset({"fused_attention"}), frozenset({"optimizer"})
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
 _SPELLED = 4.0
+#: The share of the time between operators that is Python of the script.
+PYTHON = costs.value("python-between")
 #: Products that are asked about, those that take longest first.
 MOST_PRODUCTS = 12
 
@@ -86,7 +89,10 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
             return _apart(change, device, can(profile.manifest.device.kind, "kernels")), True
         dearer = _dearer(profile, change, asked, answers)
         device, host = device / dearer, host / max(1.0, dearer)
-        return Fuse(change.places, keep=device, keep_host=host, shares=change.shares), True
+        # A trial has none of the script's Python, which compiled code leaves out.
+        between = host * (1 - PYTHON) if change.by == COMPILED else None
+        fused = Fuse(change.places, keep=device, shares=change.shares, keep_host=host, keep_between=between)
+        return fused, True
     if isinstance(change, MatmulRate):
         tried: dict[Operator, float] = {}
         spent = known = 0.0

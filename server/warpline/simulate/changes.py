@@ -153,10 +153,13 @@ class Changed:
     def _thinned(self, timeline: Timeline, change: Fuse, keep: float) -> Timeline:
         """Each place keeps the time of what is not fused, and the share ``keep`` of what is."""
         on_host = keep if change.keep_host is None or not timeline.has_kernels else change.keep_host
-        device, host = self._left(change, keep), self._left(change, on_host)
+        device, host = self._left(change, keep), self._left(change, on_host)[timeline.place]
+        if change.keep_between is not None and timeline.has_kernels:
+            between = (timeline.op < 0) & (timeline.kind == WORK)
+            host = np.where(between, self._left(change, change.keep_between)[timeline.place], host)
         return replace(
             timeline,
-            host_ns=np.where(timeline.kind == LOADER, 1.0, host[timeline.place]) * timeline.host_ns,
+            host_ns=np.where(timeline.kind == LOADER, 1.0, host) * timeline.host_ns,
             kernel_ns=timeline.kernel_ns * device[timeline.kernel_place],
         )
 
