@@ -233,14 +233,16 @@ def test_a_note_says_that_lines_of_libraries_were_left_out(tmp_path: Path, defin
     run.line(600, 20)
     trace = run.trace()
 
-    def said(by_calls: tuple[int, ...], left_out: tuple[int, ...]) -> list[str]:
-        table = replace(trace.libraries, by_calls=by_calls, left_out=left_out)
+    def said(at_def: tuple[int, ...], left_out: tuple[int, ...]) -> list[str]:
+        table = replace(trace.libraries, at_def=at_def, left_out=left_out)
         notes = attribute(replace(trace, libraries=table)).notes
         return [note for note in notes if "functions of libraries" in note]
 
     assert said((), ()) == []
-    (note,) = said((0,) if defined else (), () if defined else (0,))
-    assert ("0.50 ms a step (50 %) is shown at the `def` of such functions" in note) == defined
+    (note,) = said((1,) if defined else (), () if defined else (0,))
+    assert (
+        "0.50 ms a step (50 %), in calls unlike those recorded in full, is shown at the `def`" in note
+    ) == defined
     assert ("the time of one function is at the lines that call it" in note) != defined
     assert note.endswith("; --include FOLDER records all lines of the files below it, like your own")
-    assert said((1,), ()) == []  # no time there
+    assert said((2,), ()) == []  # no time there

@@ -84,10 +84,10 @@ Trainer(Model(), loss, batch).fit()
 """
 
 
-def captured(tmp_path: Path, python: str) -> Captured:
+def captured(tmp_path: Path, python: str, package: str = PACKAGE) -> Captured:
     installed = tmp_path / "site-packages"
     installed.mkdir()
-    (installed / "trainer.py").write_text(PACKAGE, encoding="utf-8")
+    (installed / "trainer.py").write_text(package, encoding="utf-8")
     asked = request(write(tmp_path, SCRIPT), python)
     return Captured(
         request(
@@ -129,6 +129,38 @@ def test_the_trainer_s_line_opens(tmp_path: Path, python: str) -> None:
     assert line(profile, "    return torch.ones(96, 96) * 2").device_ms > 0
     made_by_them = {each.line for each in fit.inside if each.file.endswith("train.py")}
     assert made_by_them <= {fit.line}
+
+
+MIXED = """\
+def mixed(x):
+    odd = 0
+    for at in range(20):
+        odd += at % 2
+        if at == 7:
+            x = x.cos()
+    return x.sin()
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_lines_of_calls_like_those_recorded_in_full(tmp_path: Path, python: str) -> None:
+    """A hundred calls of about 60 lines are too many; seven of them have all lines, and say those of all."""
+    package = PACKAGE.replace(
+        "        tokens(30_000)\n", "        for _ in range(100):\n            mixed(UNIT)\n"
+    )
+    package = package.split("def tokens")[0] + MIXED + "\n\nUNIT = torch.ones(96, 96)\n"
+    run = captured(tmp_path, python, package)
+    profile = attribution.attribute(trace.read(run.run))
+    fit = line(profile, "Trainer(Model(), loss, batch).fit()")
+    assert sum(each.step_ms for each in fit.inside) == pytest.approx(fit.step_ms)
+    assert sum(each.device_ms for each in fit.inside) == pytest.approx(fit.device_ms)
+    first = package.splitlines().index("def mixed(x):") + 1
+    found = {each.line - first: each for each in fit.inside if each.function == "mixed"}
+    ran = {1: 100, 2: 2100, 3: 2000, 4: 2000, 5: 100, 6: 100}
+    assert {at: each.calls for at, each in found.items()} == pytest.approx(ran)
+    operators = found[5].device_ms + found[6].device_ms
+    assert operators == pytest.approx(sum(each.device_ms for each in found.values()))
+    assert min(found[5].device_ms, found[6].device_ms) > 0.2 * operators
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -102,8 +102,8 @@ CHOSEN = "user.step()\nlocations_.LEAST, locations_.SHARE = ROOM, 0\nevents.leav
 #: The run's table names the functions with lines left out.
 TOLD = """
 table = library.as_dict()
-for kind in ("by_calls", "left_out"):
-    print(kind, *(table["functions"][at] for at in table[kind]))
+print("at_def", *{table["functions"][table["locations"][at][2]] for at in table["at_def"]})
+print("left_out", *(table["functions"][at] for at in table["left_out"]))
 """
 
 
@@ -135,15 +135,50 @@ def test_code_with_many_lines_is_known_by_its_calls(tmp_path: Path, python: str,
         "torch, user\n", "torch, user\nfrom wp.capture.runner.inside import locations as locations_\n"
     )
     said = said_in(tmp_path, python, LIBRARY.replace("    return x * 2\n", helper), record + TOLD)
-    told = {kind: names for kind, *names in said if kind in ("by_calls", "left_out")}
+    told = {kind: names for kind, *names in said if kind in ("at_def", "left_out")}
     if not fits:  # not even the calls
         assert ("lib", "6", "*") not in said
-        assert told["by_calls"] == [] and "helper" in " ".join(told["left_out"])
+        assert told["at_def"] == [] and "helper" in " ".join(told["left_out"])
         return
-    assert told == {"by_calls": ["helper"], "left_out": []}
+    assert told == {"at_def": ["helper"], "left_out": []}
     at = said.index(("lib", "4", "*"))
     once = [("lib", "6", "*"), ("lib", "4", "*")]  # at the line of its ``def``
     assert said[at : said.index(("lib", "5", "*"))] == [("lib", "4", "*"), *once]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_few_calls_of_code_with_many_lines_have_them_all(tmp_path: Path, python: str) -> None:
+    """The first, second, fourth and eighth of ten: each after its ``def``, which tells calls apart."""
+    helper = "    end = 9\n    for _ in range(end):\n        x += 1\n    return x\n"
+    calls = "".join(f"        x = helper(x + {at})\n" for at in range(9))
+    library = LIBRARY.replace("    return x * 2\n", helper).replace(
+        "        x = helper(x)\n", "        x = helper(x)\n" + calls
+    )
+    library = library.replace('{"0": Layer(), "1": Layer()}', '{"0": Layer()}')
+    chosen = CHOSEN.replace("ROOM", "120").replace("choose(1.0)", "choose(1.0, 2)")
+    record = RECORD.replace("user.step()\n", chosen, 1).replace(
+        "torch, user\n", "torch, user\nfrom wp.capture.runner.inside import locations as locations_\n"
+    )
+    later = record.replace("events.stop()\n", "user.step()\nevents.stop()\n")
+    every = [15, 16, *([17, 18] * 9), 17, 19]
+    few = [*every, *every, 15, *every, *([15] * 3), *every, 15, 15]
+    for folder, script, expected in (("first", record, few), ("later", later, [15] * 10)):
+        (tmp_path / folder).mkdir()
+        said = said_in(tmp_path / folder, python, library, script + TOLD)
+        assert ("at_def", "helper") in said
+        lines = [int(each[1]) for each in said if each[0] == "lib" and 15 <= int(each[1]) <= 19]
+        assert lines == expected
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_calls_of_code_that_begins_with_a_loop(tmp_path: Path, python: str) -> None:
+    """Its first line runs ten times a call, and Python comes back from it once."""
+    helper = "    for _ in range(9):\n        x += 1\n    return x\n"
+    told = (
+        "print('calls', *(each.calls for each in library._ran().values() if each.code.co_name == 'helper'))\n"
+    )
+    said = said_in(tmp_path, python, LIBRARY.replace("    return x * 2\n", helper), RECORD + told)
+    assert ("calls", "2") in said  # one in each step
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -15,7 +15,14 @@ NONE = no_records()
 def made(rows: list[tuple[int, int, int, bool]]) -> Records:
     """Of (thread, time, location, again)."""
     thread, time, location, again = (np.array(column) for column in zip(*sorted(rows), strict=True))
-    return Records(time, thread, location, np.searchsorted(thread, np.arange(4)), again.astype(bool))
+    return Records(
+        time,
+        thread,
+        location,
+        np.searchsorted(thread, np.arange(4)),
+        again.astype(bool),
+        np.zeros(len(time), bool),
+    )
 
 
 ROWS = [

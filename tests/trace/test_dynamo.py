@@ -28,7 +28,14 @@ def moved(*rows: tuple[int, bool]) -> list[tuple[int, bool]]:
     """(location, come back to) of records of one thread, a nanosecond apart."""
     location, again = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     count = len(rows)
-    records = Records(np.arange(count), np.zeros(count, np.int64), location, np.array([0, count]), again)
+    records = Records(
+        np.arange(count),
+        np.zeros(count, np.int64),
+        location,
+        np.array([0, count]),
+        again,
+        np.zeros(count, bool),
+    )
     found = at_callers(
         records, Locations((FILE,), ("<module>", "outer", "inner"), PLACES, (1,)), {FILE: TEXT}
     )

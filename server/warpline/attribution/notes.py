@@ -127,13 +127,14 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
 def _library_lines(scene: Scene, accounted: Account) -> list[str]:
     """A note if a part of the step is in functions of libraries whose lines were not recorded; else none."""
     table = scene.trace.libraries
-    functions = np.array([function for _, _, function, _ in table.locations], np.int64)
-    at_def = np.isin(functions, table.by_calls)[accounted.parts.inside]
+    at_def = np.isin(accounted.parts.inside, table.at_def)
     ms = float(accounted.parts.step_ms[at_def].sum())
     said = []
     if ms >= SHORTENED * accounted.step_ms:
         share = units.percent(ms / accounted.step_ms)
-        said.append(f"{units.ms(ms)} a step ({share}) is shown at the `def` of such functions")
+        said.append(
+            f"{units.ms(ms)} a step ({share}), in calls unlike those recorded in full, is shown at the `def`"
+        )
     if count := len(table.left_out):
         which = "one function is at the lines that call it"
         said.append(

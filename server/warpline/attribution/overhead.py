@@ -57,7 +57,7 @@ def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
     driving[[trace.main, *trace.drivers]] = True
     inside = driving[host.thread] & (host.start_ns >= window[0]) & (host.start_ns < window[1])
     ops = host.start_ns[inside]
-    of_libraries = trace.inside.time_ns[trace.inside.thread == trace.main]
+    of_libraries = trace.inside.time_ns[(trace.inside.thread == trace.main) & ~trace.inside.inferred]
     within = int(((of_libraries >= window[0]) & (of_libraries < window[1])).sum())
     here = np.isin(host.thread, (trace.main, *trace.drivers))
     most = _shortest_ns(lines, host.start_ns[inside & here])

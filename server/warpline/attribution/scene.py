@@ -55,9 +55,10 @@ class Scene:
         return within
 
     def recorded(self, records: Records) -> Bools:
-        """Which records are in the window, each one once: those of drivers are also the main thread's."""
+        """Which rows were recorded in the window, each one once: those of drivers are also the main
+        thread's."""
         twice = np.isin(records.thread, self.trace.drivers)
-        return self.begun(records.time_ns) & ~twice
+        return self.begun(records.time_ns) & ~twice & ~records.inferred
 
     def estimated(self) -> tuple[Ints, Floats]:
         """Locations in short loops, which were not recorded each time, and their executions per step."""

@@ -176,12 +176,13 @@ class Records:
     location: Ints  # index into Trace.locations
     first: Ints
     again: Bools  # Python returned to a line that had begun before
+    inferred: Bools  # not recorded, but found by the operators of a call (``inferred.py``)
 
 
 def no_records() -> Records:
     """An empty table of line records."""
     none = np.zeros(0, np.int64)
-    return Records(none, none, none, none, np.zeros(0, bool))
+    return Records(none, none, none, none, np.zeros(0, bool), np.zeros(0, bool))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def with_drivers(
         again = np.append(again, np.ones(int(met.sum()), bool))
         location, owner = np.append(location, busy[met]), np.append(owner, at[met])
     by = np.argsort(time_ns, kind="stable")
-    copied = time_ns[by], location[by], again[by]
+    copied = time_ns[by], location[by], again[by], np.zeros(len(by), bool)
     merged = _with(records, main, rows, copied)
     # A library's line applies while its thread's line does.
     began = np.append(records.time_ns[own], copied[0])
@@ -47,7 +47,10 @@ def with_drivers(
     last = np.searchsorted(began[order], inside.time_ns[libraries], "right") - 1
     libraries = libraries[take(whose[order], last) == inside.thread[libraries]]
     libraries = libraries[np.argsort(inside.time_ns[libraries], kind="stable")]
-    spoken = inside.time_ns[libraries], inside.location[libraries], inside.again[libraries]
+    spoken = (
+        inside.time_ns[libraries], inside.location[libraries], inside.again[libraries],
+        inside.inferred[libraries],
+    )  # fmt: skip
     return merged, _with(inside, main, libraries, spoken)
 
 
@@ -67,14 +70,16 @@ def _at_work(records: Records, main: int, drivers: Sequence[int], when: Ints) ->
     return location, owner
 
 
-def _with(records: Records, main: int, rows: Ints, copied: tuple[Ints, Ints, Bools]) -> Records:
-    """``records``, with others on ``main`` as well: times, locations, and which are no new beginnings.
+def _with(records: Records, main: int, rows: Ints, copied: tuple[Ints, Ints, Bools, Bools]) -> Records:
+    """``records``, with others on ``main`` as well: times, locations, which are no new beginnings, and which
+    were not recorded.
     ``rows``: where the copies are from; what began there counts once."""
     time_ns = np.append(records.time_ns, copied[0])
     thread = np.append(records.thread, np.full(len(copied[0]), main))
     location, again = np.append(records.location, copied[1]), records.again.copy()
     again[rows] = True
     again = np.append(again, copied[2])
+    inferred = np.append(records.inferred, copied[3])
     by = np.lexsort((time_ns, thread))
     return replace(
         records,
@@ -83,4 +88,5 @@ def _with(records: Records, main: int, rows: Ints, copied: tuple[Ints, Ints, Boo
         location=location[by],
         first=np.searchsorted(thread[by], np.arange(len(records.first))),
         again=again[by],
+        inferred=inferred[by],
     )

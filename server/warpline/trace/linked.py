@@ -19,6 +19,7 @@ from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.drivers import with_drivers
 from warpline.trace.dynamo import at_callers
 from warpline.trace.events import MARKS, Interned, Tables
+from warpline.trace.inferred import with_inferred
 from warpline.trace.names import Names
 from warpline.trace.peers import peers
 from warpline.trace.ranges import tables_of
@@ -117,7 +118,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     stepping = parts.facts.step_threads or _stepping(tables)
     makers = [known.index(each) for each in stepping if each in known]
     first, main, drivers = _driving(tables, known, handlers, makers)
-    inside = records(parts.inside, of_record, len(known))
+    inside = with_inferred(records(parts.inside, of_record, len(known)), host, parts.libraries)
     if drivers:
         only_waits = not (host.thread == main).any()
         lines, inside = with_drivers(lines, inside, main, drivers, only_waits=only_waits)
@@ -153,7 +154,8 @@ def records(raw: Pairs, threads: Ints, count: int) -> Records:
     thread = threads[thread] if len(thread) else thread
     by = np.lexsort((time, thread))
     first = np.searchsorted(thread[by], np.arange(count + 1))
-    return Records(time[by], thread[by], location[by] & ~AGAIN, first, (location[by] & AGAIN) != 0)
+    again = (location[by] & AGAIN) != 0
+    return Records(time[by], thread[by], location[by] & ~AGAIN, first, again, np.zeros(len(by), bool))
 
 
 def _stepping(tables: Tables) -> list[Any]:

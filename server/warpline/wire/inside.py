@@ -31,7 +31,7 @@ class LibraryLocations:
     modules: tuple[str, ...] = ()
     locations: tuple[tuple[int, int, int, int], ...] = ((-1, 0, -1, -1),)
     texts: tuple[str, ...] = ()  # of the lines, beside ``locations``; "" where it cannot be read
-    # Functions, by index, with too many lines to record: those known by their calls, whose time is at the
-    # line of the ``def``, and those not recorded at all, whose time is at the line that calls them.
-    by_calls: tuple[int, ...] = ()
+    # Of functions with too many lines to record: the locations, at the ``def``, of calls that have no others,
+    # and the functions, by index, that are not recorded at all, whose time is at the line that calls them.
+    at_def: tuple[int, ...] = ()
     left_out: tuple[int, ...] = ()

@@ -19,6 +19,7 @@ class LibraryEvents:
         self.library = library
         #: id of code with events of its own -> module -> the lines that it has there
         self.watched: dict[int, dict[int, InsideLines]] = {}
+        self.in_full: set[int] = set()  # ids of brief code whose line events are on, for one of its calls
 
     def watch(self, tool: int, code: CodeType) -> bool:
         """Switch line events of ``code`` on, if it is to be recorded."""
@@ -26,10 +27,13 @@ class LibraryEvents:
             return False
         # The library's lines keep the code, so that no id is given away again.
         self.watched.setdefault(id(code), {})
-        events = sys.monitoring.events  # type: ignore[attr-defined,unused-ignore]
-        wanted = events.PY_RETURN | events.PY_YIELD | (0 if id(code) in self.library.brief else events.LINE)
-        sys.monitoring.set_local_events(tool, code, wanted)  # type: ignore[attr-defined,unused-ignore]
+        self._listen(tool, code, lines=id(code) not in self.library.brief)
         return True
+
+    def _listen(self, tool: int, code: CodeType, lines: bool) -> None:
+        events = sys.monitoring.events  # type: ignore[attr-defined,unused-ignore]
+        wanted = events.PY_RETURN | events.PY_YIELD | (events.LINE if lines else 0)
+        sys.monitoring.set_local_events(tool, code, wanted)  # type: ignore[attr-defined,unused-ignore]
 
     def unwatch(self, tool: int, code: CodeType) -> None:
         """Switch all events of ``code`` off that are its own."""
@@ -53,7 +57,7 @@ class LibraryEvents:
         return Standing(code, lines, lines, hash(frame))
 
     def started(
-        self, frame: FrameType, code: CodeType, records: Records, known: dict[int, InsideLines]
+        self, tool: int, frame: FrameType, code: CodeType, records: Records, known: dict[int, InsideLines]
     ) -> None:
         """A library's function begins; ``known``: of ``watched``."""
         standing = self.standing(frame, code, records, known)
@@ -62,6 +66,22 @@ class LibraryEvents:
             records.library.append(time_ns())
             standing.place = place = standing.lines[0]
             records.library.append(place)
+            lines = standing.inside.in_this_call()
+            if not lines.brief:
+                standing.lines = standing.inside = lines
+                self.in_full.add(id(code))
+                self._listen(tool, code, lines=True)
+            elif id(code) in self.in_full and not self._runs_in_full(code):
+                self.in_full.discard(id(code))
+                self._listen(tool, code, lines=False)
+
+    def _runs_in_full(self, code: CodeType) -> bool:
+        """Whether a frame of ``code``, which is brief, has all of its lines recorded, in any thread."""
+        return any(
+            one.code is code and one.inside is not None and not one.inside.brief
+            for records in self.library.user.all_records
+            for one in records.frames
+        )
 
     def resumed(self, frame: FrameType, code: CodeType, records: Records) -> None:
         """A generator goes on, or an exception is thrown into it."""

@@ -9,9 +9,8 @@ from typing import Any
 
 from ....wire.records import AGAIN
 from ..lines.locations import Records
-from .locations import LIBRARY, InsideLines, LibraryLines
+from .locations import LIBRARY, RESUMED, InsideLines, LibraryLines
 
-RESUMED = 0x20 | 0x80 | 0x200  # generator, coroutine, asynchronous generator: a call may go on with one
 Local = Callable[[FrameType, str, Any], Any]
 
 
@@ -29,14 +28,16 @@ def tracer(library: LibraryLines, records: Records) -> Callable[[FrameType, str]
         of = kinds.get(id(code))
         if (kind(code) if of is None else of) != LIBRARY:
             return None
-        lines = lines_of(frame)
+        lines = begun = lines_of(frame)
+        if event == "call" and lines.brief:
+            lines = lines.in_this_call()
         local = known.get(id(lines))
         if local is None:
             local = known[id(lines)] = make_local(lines)
-        if event == "call" and (lines.brief or code.co_flags & RESUMED):
+        if event == "call" and (begun.brief or code.co_flags & RESUMED):
             frame.f_trace_lines = not lines.brief
             add(time_ns())
-            add((AGAIN if code.co_flags & RESUMED else 0) | lines[frame.f_lineno])
+            add((AGAIN if code.co_flags & RESUMED else 0) | begun[frame.f_lineno])
         return local
 
     def make_local(lines: InsideLines) -> Local:

@@ -189,6 +189,8 @@ class Monitoring:
             if inside is None:
                 add = records.add
             else:
+                if inside.brief:  # line events are on for another frame of the code
+                    return
                 inside.left -= 1
                 if inside.left < 0:
                     library.gives_up(tool, code, records)  # type: ignore[union-attr]
@@ -275,7 +277,7 @@ class Monitoring:
                     records_of().enter(Standing(code, begun[id(code)]))
                     return None
                 known = of_libraries[id(code)]
-            library.started(get_frame(1), code, records_of(), known)  # type: ignore[union-attr]
+            library.started(tool, get_frame(1), code, records_of(), known)  # type: ignore[union-attr]
             return None
 
         return (on_line_of_quick if quick else on_line), on_leave, on_yield, on_resume, on_throw, on_start

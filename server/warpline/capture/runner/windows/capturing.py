@@ -218,9 +218,10 @@ class Capture(Stage):
         if not self.looked and session.windows.look and self._looks_again():  # not set if steps are few
             self.rest(self.all_threads)
             return
-        session.recorder.choose_library_lines(sum(session.timed) / len(session.timed))
-        lines = session.recorder.locations.forget_all_but_last()
         most = self._most()
+        sure = 1 if lengths.is_weighed(most, self._calls()) else most
+        session.recorder.choose_library_lines(sum(session.timed) / len(session.timed), sure)
+        lines = session.recorder.locations.forget_all_but_last()
         room = lengths.captured_steps(most, lines)
         self.wanted = min(session.agreement.of("lines", room))
         if self.wanted < most:

@@ -111,9 +111,9 @@ class Recorder:
         self.discard()
         return True
 
-    def choose_library_lines(self, step_ns: float) -> None:
-        """After a whole step: leave out code of libraries that runs too many lines."""
-        self.lines.leave_out(self.library.choose(step_ns))
+    def choose_library_lines(self, step_ns: float, steps: int) -> None:
+        """After a whole step: leave out code of libraries that runs too many lines. ``steps``: see there."""
+        self.lines.leave_out(self.library.choose(step_ns, steps))
 
     def holds(self, last: bool) -> bool:
         """End this capture. False if an operator began where lines were left out: then it is discarded, and
@@ -166,6 +166,7 @@ class Recorder:
         self.tracebacks.start(self.lines)
         if self.control.request.nvtx:
             self._mark_lines()
+        self.library.begin()
         self.lines.start()
 
     def _mark_lines(self) -> None:
