@@ -12,9 +12,10 @@ from tests.conftest import warpline
 from warpline import pipeline
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.change import Change, JoinedBatches, LargerBatch, Replace, Scale, Together
-from warpline.model.report import Predicted
+from warpline.model.report import Passes, Predicted, Tokens
 from warpline.rulekit import Context, Refused
 from warpline.rulekit.batches import doubled
+from warpline.rules.small_batch import SmallBatch
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 
@@ -409,13 +410,71 @@ EACH = {
         ({}, True),
         ({"over": "enumerate(zip(rows, self.marks))"}, True),
         ({"rows": 2}, False),
-        ({"backward": 0}, False),  # what is generated comes one by one
         ({"out": "out, state", "given": "x, state"}, False),  # the next turn needs it
         ({"over": "enumerate(read(path))"}, False),  # nothing says what is there
     ],
 )
 def test_rows_that_training_takes_one_by_one(facts: dict[str, object], found: bool) -> None:
     assert found_at(ONE_BY_ONE.format(**EACH | facts), 13.0) == [3] * found
+
+
+ANSWERED = """\
+#> device kind=cpu; steps step_ms=20; memory peak_bytes=1000000000 free_bytes=8000000000
+import torch
+def answer(row):
+    return {call}(row)
+    #^ cost step_ms=19 device_ms=3 idle_ms=16 calls={calls} launches=300
+    #^ op aten::linear shapes=[[{rows},700],[900,700]]{more}
+answers = []
+for row in {over}:
+    answers.append({given})  #> cost step_ms=1 cpu_ms=1 calls={calls}
+"""
+ASKED = {"call": "model", "calls": 1, "rows": 1, "more": "", "over": "rows", "given": "answer(row)"}
+GROWING = "".join(
+    f"\n    #^ op aten::cat count=1 shapes=[[1,{length},64,1,1,64],[]]" for length in (5, 6, 7, 8)
+)
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ({}, True),
+        ({"over": "range(len(rows))"}, True),
+        ({"over": "range(turns)"}, False),  # nothing says what is there
+        ({"over": "read(path)"}, False),
+        ({"given": "answer(same)"}, False),  # trials of the same
+        ({"rows": 2}, False),
+        ({"more": GROWING}, False),  # a sequence, whose tokens follow each other
+    ],
+)
+def test_rows_that_a_model_gets_one_by_one(facts: dict[str, object], found: bool) -> None:
+    code = ANSWERED.format(**ASKED | facts)
+    assert found_at(code, 13.0) == [5] * found
+
+
+@pytest.mark.parametrize(
+    ("facts", "prefills", "found"),
+    [
+        ({}, 0.1, True),
+        ({"more": GROWING}, 0.1, True),
+        ({}, 0.0, False),  # one long call
+        ({"over": "requests()"}, 0.1, False),  # nothing says that the next waits
+        ({"rows": 4}, 0.1, False),
+    ],
+)
+def test_prompts_that_generate_gets_one_by_one(
+    facts: dict[str, object], prefills: float, found: bool
+) -> None:
+    """The steps are tokens: a call takes many of them, and so does a turn of the loop."""
+    example = read_example(ANSWERED.format(**ASKED | {"call": "model.generate", "calls": 0.1} | facts))
+    generating, calling = example.profile.lines
+    tokens = Tokens(Passes(prefills, 1, 10, 5, 5, 9), Passes(0.9, 15, 16, 2, 14, 15), 2, 0)
+    lines = (
+        replace(generating, tokens=tokens, function="answer"),
+        replace(calling, called=((FILE, "answer"),)),
+    )
+    context = Context(replace(example.profile, lines=lines), texts(example))
+    assert [one.line for one in SmallBatch().find(context)] == [5] * found
 
 
 GATHERED = """\

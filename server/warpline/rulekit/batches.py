@@ -19,7 +19,7 @@ from warpline.rulekit.loaders import change_loader, edit_site, loader_call, sett
 from warpline.rulekit.number_reads import is_whole, whole
 from warpline.rulekit.origins import origin
 from warpline.rulekit.queues import rows_of, taken
-from warpline.rulekit.slicing import Slices, loops_over_rows, sizes_from_elsewhere, sliced
+from warpline.rulekit.slicing import Slices, generating, loops_over_rows, sizes_from_elsewhere, sliced
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
@@ -73,7 +73,7 @@ def _of_rows(context: Context) -> Iterator[Batch]:
     if len(rows) != 1 or any(site.uses for site in context.sites("loader")):
         return
     (number,) = rows
-    what, trains = ("batch size", number, "samples"), any(cost.backward_ms for cost in context.profile.lines)
+    what = ("batch size", number, "samples")
     for size in sizes_from_elsewhere(context):
         yield Batch(
             size.place,
@@ -81,8 +81,16 @@ def _of_rows(context: Context) -> Iterator[Batch]:
             f" It is {size.words}.",
             partial(_by_hand, "change it where its value is written"),
         )
-    for source, loop in loops_over_rows(context) if number == 1 and trains else ():
-        yield Batch(source.place(loop), what, "", partial(_by_hand, "take several rows in each turn"))
+    for source, loop in loops_over_rows(context) if number == 1 else ():
+        yield Batch(source.place(loop), what, "", partial(_by_hand, _TOGETHER[bool(generating(context))]))
+
+
+#: What to do by hand, and where ``generate`` is called.
+_TOGETHER = (
+    "take several rows in each turn",
+    "give `generate` several prompts at once: tokenizer(prompts, padding=True, return_tensors='pt'), with "
+    "padding_side='left' where the model has no encoder, and its attention_mask",
+)
 
 
 def _by_hand(what: str) -> Fix:

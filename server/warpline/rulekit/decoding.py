@@ -67,7 +67,7 @@ def growing(context: Context) -> Growing | None:
     span = found[-1] - found[0]
     if context.profile.facts.prefill_steps:  # where `generate` is called again, lengths lie between
         span -= max(after - before for before, after in pairwise(found)) - grown.piece
-    if span > most or (grown.piece != 1 and not _joined(context)):
+    if span > most or (grown.piece != 1 and not joins_more(context)):
         return None
     return grown if _is_causal(graph) else None
 
@@ -114,14 +114,15 @@ def looked_up_growing(context: Context, place: tuple[str, int], found: Padding) 
     lengths = sorted({shape[1] for shape in shapes if len(shape) == 2 and shape[0] == found.rows})
     apart = [after - before for before, after in pairwise(lengths)]
     piece = min(apart, default=0)
-    if apart.count(piece) < LEAST_LENGTHS - 1 or (piece != 1 and not _joined(context)):
+    if apart.count(piece) < LEAST_LENGTHS - 1 or (piece != 1 and not joins_more(context)):
         return False
     return found.columns not in lengths or not {found.columns - piece, found.columns + piece}.isdisjoint(
         lengths
     )
 
 
-def _joined(context: Context) -> bool:
+def joins_more(context: Context) -> bool:
+    """Whether a line joins the same piece to a tensor again and again."""
     return any(grows([op for op in cost.ops if op.name == "aten::cat"]) for cost in context.profile.lines)
 
 

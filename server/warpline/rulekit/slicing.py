@@ -11,7 +11,9 @@ from typing import NamedTuple
 import libcst as cst
 
 from warpline.model.profile import LineCost
+from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
+from warpline.rulekit.decoding import joins_more
 from warpline.rulekit.origins import Origin, is_literal, origin, overridden, parameters, passing
 from warpline.rulekit.slice_ends import (
     Loop,
@@ -104,20 +106,45 @@ def _sizes_written(context: Context) -> Iterator[tuple[_Written, Origin, bool]]:
 
 def loops_over_rows(context: Context) -> Iterator[tuple[Source, cst.For]]:
     """Loops with one turn a step over what lists and tensors hold, entry by entry, where no turn computes
-    with what the one before has computed."""
+    with what the one before has computed. Of steps that are tokens, loops with one call of ``generate`` in
+    each turn."""
     found: dict[tuple[str, int], tuple[Source, cst.For]] = {}
-    for cost in context.profile.lines:
+    lines, generates = context.profile.lines, generating(context)
+    trains = any(cost.backward_ms for cost in lines)
+    if not (trains or generates) and joins_more(context):
+        return  # a sequence, whose tokens follow each other
+    for cost in generates or lines:
         source = context.source(cost.file)
         for loop in _loops(source, cost.line):
-            if isinstance(loop, cst.For) and _turns_once(context, source, loop, cost):
-                named = all(isinstance(one, (cst.Name, cst.Attribute)) for one in _over(source, loop.iter))
-                if named and not _is_carried_on(source, loop):
-                    found[source.place(loop)] = source, loop
+            if not isinstance(loop, cst.For) or not (generates or _turns_once(context, source, loop, cost)):
+                continue
+            named = all(isinstance(one, (cst.Name, cst.Attribute)) for one in _over(source, loop.iter))
+            if named and not _is_carried_on(source, loop) and (trains or _is_read(source, loop)):
+                found[source.place(loop)] = source, loop
     yield from found.values()
 
 
+def generating(context: Context) -> list[LineCost]:
+    """The lines that call ``generate``, which began once more in the timed steps, and those that call their
+    functions."""
+    found = [cost for cost in context.profile.lines if cost.tokens is not None and cost.tokens.prefill.count]
+    for cost in found:  # grows
+        found += [one for one in callers(context, function_of(cost)) if one not in found]
+    return found
+
+
+def _is_read(source: Source, loop: cst.For) -> bool:
+    """Whether the turns read their entry: a loop of trials computes the same each time."""
+    names = source.nodes(cst.Name, within=loop.target)
+    return any(source.reads(one.value, loop.body) for one in names)
+
+
 def _over(source: Source, over: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """``rows`` and ``marks`` of ``enumerate(zip(rows, marks))``."""
+    """``rows`` and ``marks`` of ``enumerate(zip(rows, marks))``; ``rows`` of ``range(len(rows))``."""
+    if isinstance(over, cst.Call) and source.is_named(over.func, "range") and len(over.args) == 1:
+        inner = over.args[0].value
+        if isinstance(inner, cst.Call) and source.is_named(inner.func, "len") and len(inner.args) == 1:
+            over = inner.args[0].value
     if isinstance(over, cst.Call) and source.is_named(over.func, "enumerate", "zip", *SAME_TURNS):
         for arg in over.args:
             if arg.keyword is None:

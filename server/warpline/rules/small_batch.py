@@ -8,10 +8,11 @@ batches (`for at in range(0, count, size)`, `while at < count`, `data.split(size
 `BatchSampler` or from a generator that gathers them, takes what waits in a queue, at most so many at a time,
 or the next rows of an array (`self.at += size`), or draws samples at random (`random.sample(memory, size)`,
 `torch.randint(count, (size,))`), also some of each kind. Where the size is `count // parts`, it halves the
-parts. No edit is offered where the size comes from a file of settings, and where a loop trains on one row in
-each turn. If gradients are accumulated, by the loop or by a framework
-(`gradient_accumulation_steps` of accelerate and transformers, `accumulate_grad_batches` of Lightning), it
-halves the number of batches, so that an update still sees the same samples. The gain is per sample.
+parts. No edit is offered where the size comes from a file of settings, and where a loop over rows or prompts
+that are there sends them through the model, or through `generate`, one by one: take several in each turn.
+If gradients are accumulated, by the loop or by a framework (`gradient_accumulation_steps` of accelerate and
+transformers, `accumulate_grad_batches` of Lightning), it halves the number of batches, so that an update
+still sees the same samples. The gain is per sample.
 
 Where a step is an update that adds up the gradients of several batches (`for _ in range(PARTS)` with
 `loss / PARTS`, `batch.chunk(PARTS)`, `if i % PARTS == 0`, accelerate), the fix makes the batches larger, as
