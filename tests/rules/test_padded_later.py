@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.annotated import read_example, texts
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
 from warpline.rules.padded_batches import PaddedBatches
 from warpline.text.edits import apply
+from warpline.wire.births import Argument
 from warpline.wire.dataflow import Padding
+from warpline.wire.run import Site
 
 SCRIPT = """\
 #> steps step_ms=60
@@ -172,3 +174,39 @@ def test_a_flag_that_does_not_decide_it_stays(parts: dict[str, Any]) -> None:
     given = {"setup": FIELD, "make": made(CHOICE)} | parts
     _, text = edited(**given)
     assert "default=False" not in text
+
+
+DATASET = """\
+class Texts(torch.utils.data.Dataset):
+    def __getitem__(self, at):
+        row = tokenizer(self.texts[at], truncation=True, padding="max_length")  #> cost cpu_ms=2 calls=32
+        return row
+
+batches = torch.utils.data.DataLoader(Texts(), batch_size=32, collate_fn=DataCollatorWithPadding(tokenizer))
+"""
+
+
+@pytest.mark.parametrize(
+    ("collator", "behind", "found"),
+    [
+        ("DataCollatorWithPadding", 0, True),
+        ("DataCollatorWithPadding", 20, False),  # another dataset's loader
+        ("function", 0, False),
+    ],
+)
+def test_a_dataset_whose_loader_has_a_collator_that_pads(collator: str, behind: int, found: bool) -> None:
+    """The collator is the one that the run recorded, and so is the function that makes a row."""
+    example = read_example(
+        SCRIPT.replace("{setup}", "").replace("{make}", DATASET).replace("{collator}", "collator = list")
+    )
+    argument = Argument("collate_fn", collator, True)
+    line = example.text[: example.text.index("def __getitem__")].count("\n") + 1 + behind
+    facts = {"num_workers": 0, "rows_file": FILE, "rows_line": line}
+    site = Site("loader", FILE, 12, "<module>", facts, arguments=(argument,))
+    padding = (Padding(value=20, site=0, rows=32, columns=256, padded=6000, shared=180),)
+    old = example.profile.facts
+    new = replace(old, sites=(site,), dataflow=replace(old.dataflow, padding=padding))
+    (draft,) = PaddedBatches().find(Context(replace(example.profile, facts=new), texts(example)))
+    assert example.text.splitlines()[draft.line - 1].startswith("        row = tokenizer")
+    text = apply(example.text, draft.fixes[0].edits) if draft.fixes else ""
+    assert ("truncation=True, padding=False)" in text) is found

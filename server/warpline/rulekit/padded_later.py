@@ -13,12 +13,14 @@ from warpline.rulekit.double_settings import given_elsewhere
 from warpline.rulekit.doubles import MAKERS
 from warpline.rulekit.flags import decided, turned
 from warpline.rulekit.graph import Graph
+from warpline.rulekit.holders import argument
 from warpline.rulekit.origins import Origin, assigned_values, overridden
 from warpline.rulekit.row_lengths import BY_HAND, TITLE, hides_padding, is_compiled, is_counted_on
 from warpline.rulekit.width_choice import either_width
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, is_method
 from warpline.wire.dataflow import Padding
+from warpline.wire.sites import Loader, facts_of
 
 _WORD = "max_length"
 #: What else a tokenizer may get: rows as they are, or as long as the longest that it gets with them.
@@ -80,16 +82,32 @@ def by_choice(context: Context, graph: Graph, found: Padding, maker: cst.Functio
 def by_no_word(
     context: Context, graph: Graph, found: Padding, source: Source, call: cst.Call, word: cst.BaseExpression
 ) -> Fix:
-    """``padding="max_length"`` -> ``padding=False``, where the call makes rows before the steps. Raises
-    Refused as above, and where they may have labels, which most collators do not pad, or become a tensor."""
+    """``padding="max_length"`` -> ``padding=False``, where the call makes rows before the steps, or in a
+    dataset whose loader has a collator that pads. Raises Refused as above, and where they may have labels,
+    which most collators do not pad, or become a tensor."""
     _check(context, graph, found, call)
     owner = source.enclosing(call, cst.ClassDef) or source.scope(call)
     words = (source.literal(one) for one in source.nodes(cst.SimpleString, within=owner))
     joined = any(source.is_named(one.func, *MAKERS) for one in source.nodes(cst.Call, within=owner))
     tensors = source.argument(call, "return_tensors") is not None
-    if context.cost(*source.place(call)) or tensors or joined or "labels" in words:
+    in_step = context.cost(*source.place(call)) is not None and not _is_collated(context, source, call)
+    if in_step or tensors or joined or "labels" in words:
         raise Refused(BY_HAND)
     return Edits(source).replace(word, "False").fix(TITLE, "unsafe")
+
+
+def _is_collated(context: Context, source: Source, call: cst.Call) -> bool:
+    """Whether the call makes a row of a loader's dataset, in its ``__getitem__``, and all loaders with that
+    dataset have a collator that pads."""
+    function = source.scope(call)
+    place = source.place(function) if isinstance(function, cst.FunctionDef) else None
+    sites = [
+        site
+        for site in context.sites("loader")
+        if (facts_of(Loader, site).rows_file, facts_of(Loader, site).rows_line) == place
+    ]
+    collators = [argument(site, "collate_fn") for site in sites]
+    return bool(collators) and all(one is not None and one.value in _COLLATORS for one in collators)
 
 
 def _check(context: Context, graph: Graph, found: Padding, call: cst.Call) -> None:

@@ -89,9 +89,10 @@ that a mask hides changes no value but by rounding; dropout draws other numbers.
 mask of the batch is seen, nothing is compiled, and nothing in the step counts on the length. Where such a
 function is given the length, its calls pass the longest row's instead. The only such function is edited, too,
 where it makes all batches before the steps, and nothing joins these. A tokenizer that does so before the
-steps (`padding="max_length"`, perhaps by a flag of yours) leaves it to the collator that pads each batch; a
-sequence's labels have to be padded there as well. On a CPU, a line that takes the
-rows from a table which is padded as a whole leaves out the columns that hold nothing but the padding token.
+steps (`padding="max_length"`, perhaps by a flag of yours), or in a dataset's `__getitem__`, leaves it to the
+collator that pads each batch; a sequence's labels have to be padded there as well. On a CPU, a line that
+takes the rows from a table which is padded as a whole leaves out the columns that hold nothing but the
+padding token.
 What joins several batches later has to do so for rows of different lengths.
 
 Where a collate function has both ways, and a value of the script's chooses one, the edit is that value.
