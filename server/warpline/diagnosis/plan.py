@@ -15,18 +15,15 @@ MOST = 8
 
 
 class Predictor(Protocol):
-    """What foresees changes of one run; see ``simulate``."""
+    """What foresees changes of one run: ``warpline.simulate.predictor`` says what each method gives."""
 
     def __call__(self, profile: Profile, change: Change) -> Predicted | None: ...
 
-    def limit(self, profile: Profile, change: Change) -> Resource:
-        """What bounds the step once the change is made."""
+    def limit(self, profile: Profile, change: Change) -> Resource: ...
 
-    def left(self, profile: Profile, made: Change, change: Change) -> float:
-        """The share of the time at the lines of ``change`` that is left after the change ``made``."""
+    def left(self, profile: Profile, made: Change, change: Change) -> float: ...
 
-    def floor_ms(self, profile: Profile) -> float:
-        """The step in milliseconds that no change of the host can go below."""
+    def floor_ms(self, profile: Profile) -> float: ...
 
 
 def plan(profile: Profile, diagnosis: Diagnosis, predictor: Predictor) -> Plan | None:
