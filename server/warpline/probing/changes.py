@@ -89,8 +89,7 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
             return _apart(change, device, can(profile.manifest.device.kind, "kernels")), True
         dearer = _dearer(profile, change, asked, answers)
         device, host = device / dearer, host / max(1.0, dearer)
-        # A trial has none of the script's Python, which compiled code leaves out.
-        between = host * (1 - PYTHON) if change.by == COMPILED else None
+        between = _left_between(change, host, can(profile.manifest.device.kind, "kernels"))
         fused = Fuse(change.places, keep=device, shares=change.shares, keep_host=host, keep_between=between)
         return fused, True
     if isinstance(change, MatmulRate):
@@ -105,6 +104,14 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         if spent and known >= inputs.COVERED * spent:
             return replace(change, tried=tuple(tried.items())), True
     return change, False
+
+
+def _left_between(change: Replace, host: float, on_device: bool) -> float | None:
+    """What stays of the host's time between operators, if that is another share than of the operators. A
+    trial has none of the script's Python. Compiled code leaves it out; beside more rows it runs as before."""
+    if change.by == "rows":
+        return 1.0
+    return host * (1 - PYTHON) if change.by == COMPILED and on_device else None
 
 
 def _of_whole_calls(

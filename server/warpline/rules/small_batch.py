@@ -410,7 +410,7 @@ class SmallBatch(Rule):
                 saving_ms=once * (1 - 1 / FACTOR) if launching else shared,
                 change=Together(
                     (
-                        *_of_lines(context, {*between, *products}, size),
+                        *of_lines(context, {*between, *products}, size),
                         LargerBatch(FACTOR, batch.epoch),
                     )
                 ),
@@ -550,9 +550,9 @@ def _in_fewer(context: Context, cost: LineCost, factor: int) -> Iterator[Change]
 
 
 def _on_more_rows(cost: LineCost, factor: int = FACTOR) -> Change:
-    """One call with ``factor`` times the rows in place of ``factor`` calls; a trial tells what it saves."""
-    share, places = min(1.0, cost.device_ms / cost.step_ms) if cost.step_ms else 0.0, (cost.place,)
-    return Replace("rows", places, Scale(places), (str(factor),), (share,))
+    """One call with ``factor`` times the rows in place of ``factor`` calls; a trial tells what its operators
+    save."""
+    return Replace("rows", (cost.place,), Scale((cost.place,)), (str(factor),))
 
 
 def _weights_ms(cost: LineCost) -> float:
@@ -596,13 +596,14 @@ def _has_all(cost: LineCost, size: int) -> bool:
     return any(size in shape[:2] for op in cost.ops if op.name not in _PIECES for shape in op.shapes)
 
 
-def _of_lines(context: Context, costs: Collection[LineCost], size: int) -> Iterator[Change]:
+def of_lines(context: Context, costs: Collection[LineCost], size: int) -> Iterator[Change]:
     """What twice the samples change at lines with operators (``costs``) and at others, beside the number of
     samples. Of lines of plain Python it is not known what they do: they are taken to go through the samples.
     """
     updates = {place for site in context.sites("optimizer") for place in site.uses}
     for cost in context.profile.lines:
-        if cost.place in updates:  # as many parameters
+        # As many parameters. A framework's one line has the passes as well.
+        if cost.place in updates and not cost.backward_ms:
             yield Scale((cost.place,), device=1 / FACTOR)
         elif cost in costs and _is_once(context, cost, size):
             yield _on_more_rows(cost)

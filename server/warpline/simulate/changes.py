@@ -154,7 +154,7 @@ class Changed:
         """Each place keeps the time of what is not fused, and the share ``keep`` of what is."""
         on_host = keep if change.keep_host is None or not timeline.has_kernels else change.keep_host
         device, host = self._left(change, keep), self._left(change, on_host)[timeline.place]
-        if change.keep_between is not None and timeline.has_kernels:
+        if change.keep_between is not None:
             between = (timeline.op < 0) & (timeline.kind == WORK)
             host = np.where(between, self._left(change, change.keep_between)[timeline.place], host)
         return replace(
