@@ -18,6 +18,7 @@ from warpline.rulekit.model_lines import (
     about_model,
     below_its_making,
     classes_of,
+    is_called_directly,
     is_torchs,
     made_by_calls,
     model_made,
@@ -52,7 +53,7 @@ _COPIES = (
     "pickle.dumps",
 )
 NOTHING_COMPILED = (
-    "The model's `compile()` compiled nothing, because it does not compile torch's own modules."
+    "The model's `compile()` compiled nothing: not torch's own modules, nor a `forward` called by its name."
 )
 
 
@@ -185,7 +186,7 @@ def compile_model(context: Context, step: TrainingStep | None, *, graphs: bool =
         raise Refused(f"the script does this already, but that line did not run: {off}")
     if present is None:
         about_model(step, edits, code, each=code)
-    elif name is None or not is_torchs(step, name):
+    elif name is None or not _needs_forward(step, name):
         raise Refused("the script already does this")
     else:
         edits.replace_statement(present, code.format(model=name))
@@ -194,10 +195,15 @@ def compile_model(context: Context, step: TrainingStep | None, *, graphs: bool =
 
 def _compiling(context: Context, step: TrainingStep, name: str | None, edits: Edits, option: str = "") -> str:
     """The code that compiles ``{model}``, which the step calls ``name``, with an option."""
-    if name is None or not is_torchs(step, name):
+    if name is None or not _needs_forward(step, name):
         return on_module(context, edits, classes_of(step, name or ""), _COMPILE, option)
     _set_forward(step, name, edits)
     return _OF_TORCHS.format(model="{model}", option=f", {option}" if option else "")
+
+
+def _needs_forward(step: TrainingStep, name: str) -> bool:
+    """Whether ``compile()`` of the model would compile nothing, and its ``forward`` has to be set."""
+    return is_torchs(step, name) or is_called_directly(step, name)
 
 
 def _set_forward(step: TrainingStep, name: str, edits: Edits) -> None:
@@ -208,7 +214,7 @@ def _set_forward(step: TrainingStep, name: str, edits: Edits) -> None:
         given = source.code(call.args[0].value) if call.args else ""
         if "state_dict" not in given and (given == name or not made_by_calls(step, given)):
             raise Refused(
-                "`compile()` does not compile torch's own modules, and a compiled `forward` does not "
+                "`compile()` does not compile this model, and a compiled `forward` does not "
                 f"survive `{source.code(call)}`: compile a module of your own that holds them"
             )
     if edits.add_import("torch.compile", "import torch") != "torch.compile":
@@ -270,9 +276,10 @@ def is_compiled(context: Context) -> bool:
 
 
 def compiled_for_nothing(context: Context, step: TrainingStep | None) -> Statement | None:
-    """The ``model.compile()`` of one of torch's own modules after which everything ran as it was."""
+    """The ``model.compile()`` after which everything ran as it was: of one of torch's own modules, or of a
+    model whose ``forward`` is called by its name."""
     name, _ = trained(step) if step is not None else (None, None)
-    if step is None or name is None or compiled_lines(context) or not is_torchs(step, name):
+    if step is None or name is None or compiled_lines(context) or not _needs_forward(step, name):
         return None
     return _compiled_at(step, name)
 

@@ -12,7 +12,7 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below
 from warpline.rulekit.compiled_reach import not_compiled
 from warpline.rulekit.context import Context
-from warpline.rulekit.model_lines import called_through, trained
+from warpline.rulekit.model_lines import called_through, module_called, trained
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, calls_itself
 from warpline.syntax.source import Source, called_name
@@ -80,7 +80,7 @@ def _below(context: Context, source: Source, call: cst.Call) -> list[LineCost]:
 def _calls(source: Source, call: cst.Call, model: str) -> bool:
     given = source.code(call.args[0].value) if call.args else ""
     checkpointed = given == model and source.is_named(call.func, "checkpoint")
-    return source.code(call.func) == model or checkpointed
+    return source.code(module_called(call)) == model or checkpointed
 
 
 def _inside(source: Source, call: cst.Call, function: cst.FunctionDef, model: str) -> str | None:

@@ -30,6 +30,7 @@ _BUILTINS = frozenset(vars(builtins))
 _RETURN_IT = ("to", "cuda", "cpu", "train", "eval", "requires_grad_", "bfloat16", "half", "float")
 #: How a loss is called; a critic is a model.
 _LOSS = re.compile("loss|crit(?!ic)")
+_LOSS_OF_TORCH = re.compile(r"torch\.nn\.(\w+\.)*\w*Loss")
 
 
 def model_name(step: TrainingStep) -> str | None:
@@ -41,7 +42,7 @@ def model_name(step: TrainingStep) -> str | None:
         names
         for one in step.forward
         if step.adds_to_graph(one)
-        and (names := [name for name in _called(step.source, one) if not _is_plain(step, name)])
+        and (names := [name for name in _called(step.source, one) if not _is_no_model(step, name)])
     ]
     called = called or [handed_over(step, one) for one in step.forward]
     aside = _untrained(step) if len({name for names in called for name in names}) > 1 else set()
@@ -179,10 +180,12 @@ def _is_module(step: TrainingStep, name: str) -> bool:
     )
 
 
-def _is_plain(step: TrainingStep, name: str) -> bool:
-    """Whether ``name`` is only given objects of classes in this file that inherit from nothing."""
+def _is_no_model(step: TrainingStep, name: str) -> bool:
+    """Whether ``name`` is only given losses of torch's, or objects of classes in this file that inherit from
+    nothing."""
     made = classes_of(step, name)
-    return bool(made) and made <= {one.name.value for one in step.source.nodes(cst.ClassDef) if not one.bases}
+    plain = {one.name.value for one in step.source.nodes(cst.ClassDef) if not one.bases}
+    return bool(made) and all(one in plain or _LOSS_OF_TORCH.fullmatch(one) for one in made)
 
 
 def _has_forward(source: Source, name: str) -> bool:
@@ -243,8 +246,9 @@ def _called(source: Source, within: cst.CSTNode, depth: int = 2) -> list[str]:
     functions |= {node.name.value for node in source.nodes(cst.ClassDef)}
     names = []
     for call in descend(within, cst.Call):
-        name = source.code(call.func)
-        plain = isinstance(call.func, cst.Name) and name not in functions and source.name(call.func) == name
+        func = module_called(call)
+        name = source.code(func)
+        plain = isinstance(func, cst.Name) and name not in functions and source.name(func) == name
         member = re.fullmatch(r"self\.\w+", name) is not None
         if not (plain or member) or not computes(call) or name in _BUILTINS:
             continue
@@ -254,6 +258,26 @@ def _called(source: Source, within: cst.CSTNode, depth: int = 2) -> list[str]:
         else:
             names.append(name)
     return list(dict.fromkeys(names)) if "self" in names else names
+
+
+def module_called(call: cst.Call) -> cst.BaseExpression:
+    """What a call calls: ``net`` also of ``net.forward(x)``, but not of a base class's or its own forward."""
+    func, first = call.func, call.args[0].value if call.args else None
+    direct = isinstance(func, cst.Attribute) and func.attr.value == "forward"
+    if not isinstance(func, cst.Attribute) or not direct or any(map(_is_self, (func.value, first))):
+        return func
+    return func.value if isinstance(func.value, (cst.Name, cst.Attribute)) else func
+
+
+def _is_self(node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.Name) and node.value == "self"
+
+
+def is_called_directly(step: TrainingStep, name: str) -> bool:
+    """Whether the step calls the model's ``forward`` by its name: it runs nothing that is set around calls,
+    such as hooks and ``compile()``."""
+    calls = (call for one in step.forward for call in descend(one, cst.Call))
+    return any(step.source.code(call.func) == f"{name}.forward" for call in calls)
 
 
 def handed_over(step: TrainingStep, within: cst.CSTNode) -> list[str]:
