@@ -15,7 +15,8 @@ from warpline.model.change import Change, JoinedBatches, LargerBatch, Replace, S
 from warpline.model.report import Passes, Predicted, Tokens
 from warpline.rulekit import Context, Refused
 from warpline.rulekit.batches import doubled
-from warpline.rules.small_batch import SmallBatch, of_lines
+from warpline.rulekit.more_rows import of_lines
+from warpline.rules.small_batch import SmallBatch
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
 

@@ -313,42 +313,30 @@ from, it visits in another order.
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
-import libcst as cst
-
 from warpline.model import costs
-from warpline.model.change import Change, JoinedBatches, LargerBatch, Replace, Scale, Together
-from warpline.model.profile import Kernel, LineCost, Op
+from warpline.model.change import JoinedBatches, LargerBatch, Together
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.accumulating import Parts, parts_of
-from warpline.rulekit.batches import FACTOR, batches, half_as_many
-from warpline.rulekit.kernels import is_product
+from warpline.rulekit.batches import FACTOR, batches
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.memory import free_bytes
+from warpline.rulekit.more_rows import in_fewer, is_once, less_ms, of_lines, of_twice, thin_ms, weights_ms
 from warpline.rulekit.saving import Spent
 
 #: More of the device's memory than this, and twice the batch may not fit.
 _MEMORY_SHARE = costs.bound("batch-memory")
 _MOST_OF_FREE = costs.bound("memory-for-activations")
-#: Up to here a kernel takes as long for more samples.
-_SHORT_MS = costs.value("short-kernel-ns") / 1e6
-#: A kernel that fills less of the device than this takes as long for FACTOR times the samples.
-_FILLED = 1 / FACTOR
 #: Share of the step, in percent, that each sample must cost less.
 _GAIN_PERCENT = 5.0
 _MOST = 0.5  # chosen, not fitted
 #: What a step that trains must gain: most of it takes no longer for more samples.
 _HARDLY_COMPUTES = 100 * _MOST * (1 - 1 / FACTOR)
-#: Operators that take a sample, or some, out of a batch.
-_PIECES = {"aten::select", "aten::unbind", "aten::index", "aten::slice", "aten::narrow", "aten::as_strided"}
-_MATRIX = 2  # dimensions
 
 
 class SmallBatch(Rule):
@@ -370,7 +358,7 @@ class SmallBatch(Rule):
         """On a CPU. Of steps that train, only those that hardly compute, by what their operators take or by a
         trial of them: how many samples an update sees is not a question of speed alone."""
         profile = context.profile
-        between, products = Spent(profile.lines, launching_ms), Spent(profile.lines, _weights_ms)
+        between, products = Spent(profile.lines, launching_ms), Spent(profile.lines, weights_ms)
         waiting, most = between.total, between.total * (1 - 1 / FACTOR)
         shared = products.total * (1 - 1 / FACTOR)
         launching = context.share(most) >= _GAIN_PERCENT and context.matters(most)
@@ -385,7 +373,7 @@ class SmallBatch(Rule):
         calls = sum(cost.launches for cost in between)
         for batch in batches(context):
             size = batch.what[1]
-            once = sum(spent for cost, spent in between.items() if _is_once(context, cost, size))
+            once = sum(spent for cost, spent in between.items() if is_once(context, cost, size))
             least = 0.0 if launching else max(_GAIN_PERCENT, _MOST * context.share(shared))
             if launching:
                 said = (
@@ -424,7 +412,7 @@ class SmallBatch(Rule):
         profile = context.profile
         part = launching_share(context)
         idle = Spent(profile.lines, lambda cost: part * launching_ms(cost))
-        thin = Spent(profile.lines, partial(_thin_ms, context))
+        thin = Spent(profile.lines, partial(thin_ms, context))
         waiting, filling = idle.total, thin.total
         # Twice the samples take the same launches, and the same time in kernels that half fill the device.
         saving = (waiting + filling) * (1 - 1 / FACTOR)
@@ -457,7 +445,7 @@ class SmallBatch(Rule):
                 cause=hottest.place,
                 cost_ms=waiting + filling,
                 saving_ms=saving,
-                change=_change(context, thin, batch.epoch),
+                change=of_twice(context, thin, batch.epoch),
                 fixes=[batch.fix],
             )
             return
@@ -477,7 +465,7 @@ class SmallBatch(Rule):
             for one in range(1, parts.number + 1)
             if parts.number % one == 0 and _has_room(context, peak, one)
         )
-        less = sum(_less_ms(context, cost, factor) for cost in parts.lines)
+        less = sum(less_ms(context, cost, factor) for cost in parts.lines)
         after = (
             working + idle.total / factor if on_host else max((idle.total + working) / factor, working - less)
         )
@@ -518,7 +506,7 @@ class SmallBatch(Rule):
             saving_ms=saved,
             change=Together(
                 (
-                    *chain(*(_in_fewer(context, cost, factor) for cost in parts.lines)),
+                    *chain(*(in_fewer(context, cost, factor) for cost in parts.lines)),
                     JoinedBatches(factor),
                 )
             ),
@@ -541,110 +529,8 @@ def _has_room(context: Context, peak: float, factor: int) -> bool:
     return (factor - 1) * grows <= _MOST_OF_FREE * free_bytes(context)
 
 
-def _in_fewer(context: Context, cost: LineCost, factor: int) -> Iterator[Change]:
-    """Once instead of ``factor`` times the host's work, and the same samples for the device."""
-    if not context.can("kernels"):
-        yield _on_more_rows(cost, factor)
-    less = _less_ms(context, cost, factor) / cost.device_ms if cost.device_ms > 0 else 0.0
-    yield Scale((cost.place,), device=max(0.0, 1 - less), host=1 / factor)
-
-
-def _on_more_rows(cost: LineCost, factor: int = FACTOR) -> Change:
-    """One call with ``factor`` times the rows in place of ``factor`` calls; a trial tells what its operators
-    save."""
-    return Replace("rows", (cost.place,), Scale((cost.place,)), (str(factor),))
-
-
-def _weights_ms(cost: LineCost) -> float:
-    """Time of products that mostly read weights which all rows share, as a linear layer's and a convolution's
-    of small pictures."""
-    spent = sum(op.device_ms for op in cost.ops if op.phase == "forward" and _shares_weights(op))
-    return min(spent, cost.step_ms)
-
-
-def _shares_weights(op: Op) -> bool:
-    if op.name.endswith("convolution") and len(op.shapes) > 1:
-        (rows, inner, *places), (outer, *_) = op.shapes[:2]
-        return rows * (inner + outer) * math.prod(places) < math.prod(op.shapes[1])
-    pair = [shape for shape in op.shapes if len(shape) == _MATRIX] if is_product(op.name) else []
-    if len(pair) < 2 or len(pair[-2]) != 2 or pair[-2][1] != pair[-1][0]:
-        return False
-    (rows, inner), columns = pair[-2], pair[-1][1]
-    return rows * (inner + columns) < inner * columns
-
-
 def _trains(context: Context) -> bool:
     """Whether the steps have gradients, or an optimizer."""
     lines = context.profile.lines
     stepped = any(context.costs(site.uses) for site in context.sites("optimizer"))
     return stepped or any(cost.backward_ms > 0 or cost.total_backward_ms > 0 for cost in lines)
-
-
-def _is_once(context: Context, cost: LineCost, size: int) -> bool:
-    """Whether a line does not go through the ``size`` samples of a batch one by one: that takes as long for
-    each sample of a larger batch. A layer may run as often, each time with all of them."""
-    source = context.source(cost.file)
-    statement = source.statement_at(cost.line)
-    looping = isinstance(statement, cst.SimpleStatementLine) and source.nodes(cst.CompFor, within=statement)
-    if looping:  # over layers: what makes a batch of samples has no gradient
-        return cost.backward_ms > 0 and _has_all(cost, size)
-    return cost.calls < size or _has_all(cost, size)
-
-
-def _has_all(cost: LineCost, size: int) -> bool:
-    """Whether the line computes something with ``size`` rows in its first or second dimension."""
-    return any(size in shape[:2] for op in cost.ops if op.name not in _PIECES for shape in op.shapes)
-
-
-def of_lines(context: Context, costs: Collection[LineCost], size: int) -> Iterator[Change]:
-    """What twice the samples change at lines with operators (``costs``) and at others, beside the number of
-    samples. Of lines of plain Python it is not known what they do: they are taken to go through the samples.
-    """
-    updates = {place for site in context.sites("optimizer") for place in site.uses}
-    for cost in context.profile.lines:
-        # As many parameters. A framework's one line has the passes as well.
-        if cost.place in updates and not cost.backward_ms:
-            yield Scale((cost.place,), device=1 / FACTOR)
-        elif cost in costs and _is_once(context, cost, size):
-            yield _on_more_rows(cost)
-        elif not cost.loader_ms and (cost in costs or not cost.launches):
-            yield Scale((cost.place,), host=FACTOR)
-
-
-def _thin_ms(context: Context, cost: LineCost) -> float:
-    """Time in forward kernels with blocks for less than half of the multiprocessors: more blocks go to
-    the others."""
-    spent = sum(kernel.device_ms for kernel in cost.kernels if _filled(context, kernel) <= _FILLED)
-    return max(0.0, min(spent, cost.step_ms))
-
-
-def _less_ms(context: Context, cost: LineCost, factor: int) -> float:
-    """What calls with ``factor`` times the samples save on the device: short kernels take no longer for them,
-    nor do forward kernels that do not fill it."""
-    saved = 0.0
-    for kernel in cost.kernels:
-        short = min(kernel.device_ms, kernel.count * _SHORT_MS) * (1 - 1 / factor)
-        thin = kernel.device_ms * (1 - max(1 / factor, _filled(context, kernel)))
-        saved += max(short, thin)
-    return min(saved, cost.device_ms)
-
-
-def _filled(context: Context, kernel: Kernel) -> float:
-    """The share of the multiprocessors that a forward kernel has blocks for, at most 1. Of the backward pass
-    it cannot be told which kernels have more blocks for more samples: 1 as well."""
-    if kernel.kind != "kernel" or kernel.phase != "forward" or kernel.grid is None:
-        return 1.0
-    return min(1.0, math.prod(kernel.grid) / context.device.multiprocessors)
-
-
-def _change(context: Context, thin: Mapping[LineCost, float], epoch: int | None) -> Change:
-    """Twice the batch; what half fills the device now takes no longer for it."""
-    joined = list[Change]()
-    with contextlib.suppress(Refused):
-        joined += [JoinedBatches(FACTOR)] if half_as_many(context) else []
-    filled = (
-        Scale((cost.place,), device=1 - (1 - 1 / FACTOR) * min(1.0, spent / cost.device_ms))
-        for cost, spent in thin.items()
-        if cost.device_ms > 0
-    )
-    return Together((*filled, LargerBatch(FACTOR, epoch), *joined))
