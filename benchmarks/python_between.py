@@ -13,8 +13,6 @@ number of samples into ``costs.json``.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
 import subprocess
 import sys
@@ -37,6 +35,7 @@ from warpline.simulate.timeline import LOADER
 
 NETWORKS = Path(__file__).resolve().parent / "networks_of_modules.py"
 FIGURE = "python-between"
+#: Calls in a reading, readings, and calls before them. Chosen: half a second for a pass of 4 ms.
 CALLS, ROUNDS, WARM = 10, 12, 15
 TRAINING = """
 import sys
@@ -54,7 +53,7 @@ FORWARD = 1 + next(at for at, line in enumerate(TRAINING.lstrip().split("\n")) i
 
 
 def seconds_a_call(work: Callable[[], object]) -> float:
-    """Of ``CALLS`` calls that the device is behind with."""
+    """Seconds that each of ``CALLS`` calls takes, one after the other."""
     torch.cuda.synchronize()
     began = time.perf_counter()
     for _ in range(CALLS):
@@ -81,8 +80,7 @@ def saved_without_python(name: str) -> float:
 
 def between_operators(run: Path) -> float:
     """The share of the forward pass's host time that a profile has between operators."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        profile, _ = pipeline._make(run, None)
+    profile = pipeline.profile_of(run)
     events = trace.read(run)
     places = judging.places(locate(events))
     line = Simulation(events, places, profile)._timeline

@@ -15,7 +15,7 @@ MOST = 8
 
 
 class Predictor(Protocol):
-    """What foresees changes of one run: ``warpline.simulate.predictor`` says what each method gives."""
+    """Predicts changes of one run. ``warpline.simulate.predictor`` describes the methods."""
 
     def __call__(self, profile: Profile, change: Change) -> Predicted | None: ...
 

@@ -78,6 +78,7 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         if left is None:
             return change, False
         device, host = left
+        on_device = can(profile.manifest.device.kind, "kernels")
         if isinstance(change.otherwise, PadProducts):
             return replace(change.otherwise, left=device, assumed=False), True
         if change.by == "loop":  # one call takes the host as long, however many rounds it replaces
@@ -86,10 +87,10 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
             host = _of_whole_calls(profile, change, asked, answers, host)
         # Other findings are about other tables of these lines; a line with a sort has other work, too.
         if change.by in ("embedding", "topk"):
-            return _apart(change, device, can(profile.manifest.device.kind, "kernels")), True
+            return _apart(change, device, on_device), True
         dearer = _dearer(profile, change, asked, answers)
         device, host = device / dearer, host / max(1.0, dearer)
-        between = _left_between(change, host, can(profile.manifest.device.kind, "kernels"))
+        between = _left_between(change, host, on_device)
         fused = Fuse(change.places, keep=device, shares=change.shares, keep_host=host, keep_between=between)
         return fused, True
     if isinstance(change, MatmulRate):
@@ -108,7 +109,8 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
 
 def _left_between(change: Replace, host: float, on_device: bool) -> float | None:
     """What stays of the host's time between operators, if that is another share than of the operators. A
-    trial has none of the script's Python. Compiled code leaves it out; beside more rows it runs as before."""
+    trial has none of the script's Python. Compiled code leaves it out; with more rows it runs as often as
+    before."""
     if change.by == "rows":
         return 1.0
     return host * (1 - PYTHON) if change.by == COMPILED and on_device else None

@@ -28,6 +28,12 @@ from warpline.wire.sites import Loader, facts_of
 
 #: So many times the samples.
 FACTOR = 2
+#: What to do by hand with rows that a model gets one by one, and with prompts.
+_ROWS = "take several rows in each turn"
+_PROMPTS = (
+    "give `generate` several prompts at once: tokenizer(prompts, padding=True, return_tensors='pt'), with "
+    "padding_side='left' where the model has no encoder, and its attention_mask"
+)
 
 
 class Batch(NamedTuple):
@@ -81,16 +87,10 @@ def _of_rows(context: Context) -> Iterator[Batch]:
             f" It is {size.words}.",
             partial(_by_hand, "change it where its value is written"),
         )
-    for source, loop in loops_over_rows(context) if number == 1 else ():
-        yield Batch(source.place(loop), what, "", partial(_by_hand, _TOGETHER[bool(generating(context))]))
-
-
-#: What to do by hand, and where ``generate`` is called.
-_TOGETHER = (
-    "take several rows in each turn",
-    "give `generate` several prompts at once: tokenizer(prompts, padding=True, return_tensors='pt'), with "
-    "padding_side='left' where the model has no encoder, and its attention_mask",
-)
+    if number == 1:
+        by_hand = partial(_by_hand, _PROMPTS if generating(context) else _ROWS)
+        for source, loop in loops_over_rows(context):
+            yield Batch(source.place(loop), what, "", by_hand)
 
 
 def _by_hand(what: str) -> Fix:

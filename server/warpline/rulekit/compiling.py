@@ -53,7 +53,8 @@ _COPIES = (
     "pickle.dumps",
 )
 NOTHING_COMPILED = (
-    "The model's `compile()` compiled nothing: not torch's own modules, nor a `forward` called by its name."
+    "The model's `compile()` compiled nothing: it does not compile torch's own modules, nor a `forward` "
+    "that is called by its name."
 )
 
 
@@ -202,7 +203,7 @@ def _compiling(context: Context, step: TrainingStep, name: str | None, edits: Ed
 
 
 def _needs_forward(step: TrainingStep, name: str) -> bool:
-    """Whether ``compile()`` of the model would compile nothing, and its ``forward`` has to be set."""
+    """Whether ``compile()`` of the model would compile nothing, so its ``forward`` has to be compiled."""
     return is_torchs(step, name) or is_called_directly(step, name)
 
 

@@ -122,7 +122,7 @@ def looked_up_growing(context: Context, place: tuple[str, int], found: Padding) 
 
 
 def joins_more(context: Context) -> bool:
-    """Whether a line joins the same piece to a tensor again and again."""
+    """Whether a line joins pieces of one size to a tensor that grows."""
     return any(grows([op for op in cost.ops if op.name == "aten::cat"]) for cost in context.profile.lines)
 
 

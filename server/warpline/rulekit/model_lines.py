@@ -30,6 +30,7 @@ _BUILTINS = frozenset(vars(builtins))
 _RETURN_IT = ("to", "cuda", "cpu", "train", "eval", "requires_grad_", "bfloat16", "half", "float")
 #: How a loss is called; a critic is a model.
 _LOSS = re.compile("loss|crit(?!ic)")
+#: The class of a loss, as ``torch.nn.MSELoss``.
 _LOSS_OF_TORCH = re.compile(r"torch\.nn\.(\w+\.)*\w*Loss")
 
 
@@ -261,12 +262,12 @@ def _called(source: Source, within: cst.CSTNode, depth: int = 2) -> list[str]:
 
 
 def module_called(call: cst.Call) -> cst.BaseExpression:
-    """What a call calls: ``net`` also of ``net.forward(x)``, but not of a base class's or its own forward."""
-    func, first = call.func, call.args[0].value if call.args else None
-    direct = isinstance(func, cst.Attribute) and func.attr.value == "forward"
-    if not isinstance(func, cst.Attribute) or not direct or any(map(_is_self, (func.value, first))):
-        return func
-    return func.value if isinstance(func.value, (cst.Name, cst.Attribute)) else func
+    """What a call calls: ``net`` for ``net.forward(x)`` too, but neither ``self`` nor a base class."""
+    held = receiver(call) if is_method(call, "forward") else None
+    if not isinstance(held, (cst.Name, cst.Attribute)) or _is_self(held):
+        return call.func
+    is_base = bool(call.args) and _is_self(call.args[0].value)  # ``Base.forward(self, x)``
+    return call.func if is_base else held
 
 
 def _is_self(node: cst.CSTNode | None) -> bool:

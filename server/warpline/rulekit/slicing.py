@@ -125,8 +125,8 @@ def loops_over_rows(context: Context) -> Iterator[tuple[Source, cst.For]]:
 
 
 def generating(context: Context) -> list[LineCost]:
-    """The lines that call ``generate``, which began once more in the timed steps, and those that call their
-    functions."""
+    """The lines that call ``generate``, where a new generation began in the timed steps, and the lines that
+    call the functions around these."""
     found = [cost for cost in context.profile.lines if cost.tokens is not None and cost.tokens.prefill.count]
     for cost in found:  # grows
         found += [one for one in callers(context, function_of(cost)) if one not in found]
@@ -134,7 +134,7 @@ def generating(context: Context) -> list[LineCost]:
 
 
 def _is_read(source: Source, loop: cst.For) -> bool:
-    """Whether the turns read their entry: a loop of trials computes the same each time."""
+    """Whether the loop's body reads the loop variable. Where it does not, each turn computes the same."""
     names = source.nodes(cst.Name, within=loop.target)
     return any(source.reads(one.value, loop.body) for one in names)
 

@@ -91,7 +91,8 @@ for x in batches:
 
 ## Example
 
-`compile()` of one of torch's own modules compiles nothing, but its `forward` can be compiled:
+`compile()` of one of torch's own modules compiles nothing, but its `forward` can be compiled. The same goes
+for a model whose `forward` the step calls by its name:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30

@@ -20,8 +20,8 @@ from warpline.trace import nest
 from warpline.trace.columns import OP, Bools, Host, Ints, Records, take
 from warpline.wire.inside import LibraryLocations
 
-#: What a call does, beside operators, which have the number of their name: it goes on after a call that it
-#: made. It calls a function: that one's number below this.
+#: What a call does is kept as numbers. An operator is the number of its name, from 0 up. This code says that
+#: the call goes on after a function that it called, and smaller ones say which function it calls.
 _GOES_ON = -1
 _USER = 0  # the frame that stands for the user's code: that of location 0
 
@@ -89,7 +89,7 @@ class _Call:
 
 
 class _Calls:
-    """The calls in the records: where each begins and ends, and what it does."""
+    """Splits records into calls: where each begins and ends, and what it does."""
 
     def __init__(self, records: Records, brief: Bools, table: LibraryLocations) -> None:
         self.records = records
@@ -107,7 +107,7 @@ class _Calls:
             self._follow(low, high, brief)
 
     def _follow(self, low: int, high: int, brief: Bools) -> None:
-        """The records of a thread, from ``low`` to ``high``."""
+        """Follows the calls of one thread through its records, the rows from ``low`` to ``high``."""
         stack: list[tuple[int, int]] = []  # (frame, call) of what runs; call -1: unknown
         rows = slice(low, high)
         columns = (self.frame[rows], self.records.again[rows], brief[rows], self.records.time_ns[rows])
@@ -144,7 +144,7 @@ class _Calls:
                 self.end_ns[call] = now
 
     def each(self, host: Host) -> Iterator[_Call]:
-        """Yields those whose end is known."""
+        """Yields the calls whose end is known."""
         records = self.records
         last = nest.last_before(records.thread, records.time_ns, host.thread, host.start_ns)
         # An operator that another one calls stands where that one does, but for Python within it.
@@ -178,7 +178,8 @@ class _Calls:
 
 
 def _begins(records: Records, location: Ints, again: Bools, call: _Call, like: _Call) -> None:
-    """The ``def`` of ``call`` stands at the first line of ``like``, whose own record counts it."""
+    """Moves the first record of ``call`` from the ``def`` to the first line of ``like``. It does not count as
+    a beginning of that line, which has a record of its own."""
     location[call.row] = records.location[like.own[1]]
     again[call.row] = True
 

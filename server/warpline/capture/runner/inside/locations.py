@@ -27,8 +27,8 @@ FUNCTION = 0x1  # CO_OPTIMIZED: no module's or class's body, which an import run
 MOST_OF_CODE = 20_000
 #: Largest cost of a step's records, as a share of the step without the profiler. Chosen.
 SHARE = 0.08
-#: The share of these records that is kept for lines of a few calls. Chosen: 400 a step are 2,000 in a
-#: capture, which has most functions of a `generate` in it.
+#: The share of these records that is kept for lines of a few calls. Chosen on `generate` of GPT-2 and
+#: BART, not fitted: 400 records a step are 2,000 in a capture, enough for most of the functions.
 SAMPLED = 0.2
 #: Cost of one record, including the calls and returns of its frames, amid a model's code: 1.7 to 2.4 us in
 #: eight readings of a GPT-2 forward pass (Python 3.11 and 3.12); half of that in a loop over one function.
@@ -66,7 +66,7 @@ class _Ran:
 
     @property
     def of_samples(self) -> float:
-        """The lines of those of these calls that would have all of them recorded: see ``in_this_call``."""
+        """How many lines the calls that ``in_this_call`` chooses would record."""
         return len(self.modules) * self.for_module.bit_length() * self.lines / self.calls
 
 
@@ -113,8 +113,11 @@ class InsideLines(dict):  # type: ignore[type-arg]
         self.clear()
 
     def in_this_call(self) -> InsideLines:
-        """The lines of a call that begins now. Of brief ones every call whose number is a power of two has
-        all of its lines recorded, in about one step: these are few, and of all times of a step."""
+        """Returns the lines to record of a call that begins now.
+
+        Of brief code the 1st, 2nd, 4th, 8th ... call of about one step has all of its lines recorded: a few
+        calls, from all parts of the step.
+        """
         most = self.locations.sampled.get(id(self.code))
         if most is None:
             return self
@@ -186,7 +189,7 @@ class LibraryLines:
         return found
 
     def begin(self) -> None:
-        """A recording begins: its first calls have all of their lines."""
+        """Starts a recording: calls are counted from here."""
         for lines in self.lines.values():
             lines.calls = 0
 

@@ -76,7 +76,7 @@ class LibraryEvents:
                 self._listen(tool, code, lines=False)
 
     def _runs_in_full(self, code: CodeType) -> bool:
-        """Whether a frame of ``code``, which is brief, has all of its lines recorded, in any thread."""
+        """Whether a call of ``code`` that has all of its lines recorded is still running, in any thread."""
         return any(
             one.code is code and one.inside is not None and not one.inside.brief
             for records in self.library.user.all_records

@@ -277,6 +277,7 @@ class Monitoring:
                     records_of().enter(Standing(code, begun[id(code)]))
                     return None
                 known = of_libraries[id(code)]
+            # ``of_libraries`` is empty where there is no ``library``; an assertion would cost each call.
             library.started(tool, get_frame(1), code, records_of(), known)  # type: ignore[union-attr]
             return None
 

@@ -112,7 +112,8 @@ class Recorder:
         return True
 
     def choose_library_lines(self, step_ns: float, steps: int) -> None:
-        """After a whole step: leave out code of libraries that runs too many lines. ``steps``: see there."""
+        """After a whole step: leave out code of libraries that runs too many lines. ``steps``: how many are
+        captured, at least."""
         self.lines.leave_out(self.library.choose(step_ns, steps))
 
     def holds(self, last: bool) -> bool:
