@@ -1107,3 +1107,31 @@ def test_options_that_the_script_gives_the_parser_are_changed_there(words: str, 
     made = [fix for fix in finding.fixes if fix.title == "Train in bfloat16"]
     assert bool(made) == bool(expected)
     assert not made or expected in apply(text, made[0].edits)
+
+
+EMPTIES = """\
+#> totals idle_ms=10
+from transformers import Trainer, TrainingArguments
+
+args = TrainingArguments("out", torch_empty_cache_steps=1)
+#^ site framework construction=transformers.TrainingArguments "parameters=['torch_empty_cache_steps']"
+#^ also "values={'torch_empty_cache_steps': 1}"
+Trainer(model=model, args=args).train()  #> cost step_ms=60 device_ms=45 idle_ms=10 cpu_ms=55 sync_ms=2
+#^ inside file=/lib/transformers/trainer.py line=9 step_ms=52 device_ms=45 idle_ms=2
+#^ inside file=/lib/accelerate/memory.py line=60 step_ms=8 sync_ms=2 idle_ms=8 text=torch.cuda.empty_cache()
+"""
+
+
+def test_a_cache_that_the_framework_empties_is_left_alone_by_its_setting() -> None:
+    finding, text = found(EMPTIES, "cache-emptied-in-step")
+    assert finding.line == finding.fixes[0].edits[0].start[0] == 3
+    assert 'TrainingArguments("out", torch_empty_cache_steps=None)' in apply(text, finding.fixes[0].edits)
+    assert finding.evidence[0].value == pytest.approx(8)
+    assert finding.predicted is not None
+    assert 52 <= finding.predicted.step_ms < 60
+
+
+def test_a_cache_that_takes_little_is_no_finding() -> None:
+    example = read_example(EMPTIES.replace("step_ms=8 sync_ms=2 idle_ms=8", "step_ms=0.2 idle_ms=0.2"))
+    every = diagnose(example.profile, example.profile.sources.get).findings
+    assert not [one for one in every if one.rule == "cache-emptied-in-step"]

@@ -11,6 +11,8 @@ from tests.annotated import read_example, texts
 from tests.rulekit.graph.recording import recorded
 from warpline.diagnosis import diagnose
 from warpline.model.profile import MOST_OPS_A_LINE
+from warpline.rulekit import Context
+from warpline.rulekit.decoding import growing
 
 torch = pytest.importorskip("torch")
 
@@ -72,3 +74,28 @@ def test_captured_steps_may_be_of_two_calls() -> None:
     assert spent(kept, [59]) is None  # no call is known to begin: batches of other lengths
     apart = [one.replace("57", "50") for one in kept]
     assert spent(apart, [59], (3, 23)) is None
+
+
+def masked(heads: int, rows: int, shape: tuple[int, ...]) -> bool:
+    """Whether attention that is written out grows, with a mask of ``shape`` (0: the length) added."""
+    lengths = range(96, 144)
+    kept = [f"op aten::_softmax shapes=[[{rows},{heads},{one},{one}]] count=1" for one in (98, 101, 117, 143)]
+    example = read_example(CODE.format(kept="".join(f"\n        #^ {one}" for one in kept)))
+
+    def generate() -> None:
+        for length in lengths:
+            scores = torch.zeros(rows, heads, length, length)
+            torch.softmax(scores + torch.zeros([one or length for one in shape]), -1)
+
+    facts = replace(example.profile.facts, dataflow=recorded(generate).flow)
+    return growing(Context(replace(example.profile, facts=facts), texts(example))) is not None
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1, 0, 0), (2, 1, 0, 0)])
+def test_a_mask_may_be_each_rows_own(shape: tuple[int, ...]) -> None:
+    assert masked(3, 2, shape)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0, 0), (3, 1, 1), (2, 1, 1, 0)])
+def test_biases_of_heads_and_masks_of_padding_hide_no_future(shape: tuple[int, ...]) -> None:
+    assert not masked(3, 2, shape)

@@ -134,14 +134,21 @@ def _is_causal(graph: Graph) -> bool:
         at = _CAUSAL.get(node.name)
         if at is not None and node.argument(at, "is_causal") is True:
             return True
-        if node.name in _MASKS and any(_is_square(graph, value) for value in node.inputs):
+        if node.name in _MASKS and any(_is_mask(graph, node, value) for value in node.inputs):
             return True
     return not attention or graph.flow.around
 
 
-def _is_square(graph: Graph, value: int) -> bool:
+def _is_mask(graph: Graph, node: Node, value: int) -> bool:
+    """Whether an input may say which positions see which: the same for all rows, or for all heads of a row
+    (1, or rows, x 1 x n x n) beside an input with several heads."""
     shape = graph.shape(value)
-    return len(shape) >= 2 and shape[-1] == shape[-2] > 1 and graph.size(value) == shape[-1] ** 2
+    if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] <= 1:
+        return False
+    if graph.size(value) == shape[-1] ** 2:
+        return True
+    of_heads = (other for one in node.inputs if len(other := graph.shape(one)) == len(shape) == 4)
+    return any(shape[1] == 1 < other[1] and other[-2:] == shape[-2:] for other in of_heads)
 
 
 def loop_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tuple[str, int] | None:

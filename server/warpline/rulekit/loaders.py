@@ -153,17 +153,54 @@ def taking_ms(batch_ms: float) -> float:
 
 def begins_again(context: Context, site: Site) -> bool:
     """Whether the loader is iterated again in each round of a loop: what iterates it is in one, or in a
-    function that is called in one. A framework may have the loop."""
+    function that is called in one, perhaps by other functions. A framework may have the loop."""
     for file, line in site.uses:
         source = context.source(file)
         statement = source.statement_at(line)
-        function = source.enclosing(statement, cst.FunctionDef) if statement is not None else None
-        calls = source.calls_of(function.name.value) if function is not None else []
-        if statement is not None and any(map(source.loops, [statement, *calls])):
+        if statement is not None and _is_repeated(context, source, statement, set()):
             return True
         if goes_through_again(context, (file, line)):
             return True
     return False
+
+
+def _is_repeated(context: Context, source: Source, node: cst.CSTNode, seen: set[cst.FunctionDef]) -> bool:
+    """Whether a loop is around ``node``, or around a call that has run of the function that it stands in."""
+    if source.loops(node):
+        return True
+    function = source.enclosing(node, cst.FunctionDef)
+    if function is None or function in seen:
+        return False
+    seen.add(function)
+    return any(
+        _may_call(where, call, source, function)
+        and context.reached.node(where, call) is not False
+        and _is_repeated(context, where, call, seen)
+        for where, call in context.calls(function.name.value)
+    )
+
+
+def _may_call(where: Source, call: cst.Call, source: Source, function: cst.FunctionDef) -> bool:
+    """Whether a call by the name of ``function``, which is in ``source``, may be one of it, by how it is
+    written and what it passes: `model.train()` is none of `def train(model, loader)`."""
+    taken = function.params
+    most = len(taken.posonly_params) + len(taken.params) + len(taken.kwonly_params)
+    least = sum(one.default is None for one in (*taken.posonly_params, *taken.params))
+    if source.enclosing(function, cst.ClassDef) is not None:
+        named = isinstance(call.func, cst.Attribute)
+        own = 0 if source.decorated(function, "staticmethod") else 1
+        most, least = most - own, least - own
+    elif where is source:
+        named = isinstance(call.func, cst.Name)
+    else:
+        named = bool(where.imported_from(call.func)) or _imports_all(where)
+    if isinstance(taken.star_arg, cst.Param) or taken.star_kwarg is not None:
+        most = max(most, len(call.args))
+    return named and (any(arg.star for arg in call.args) or least <= len(call.args) <= most)
+
+
+def _imports_all(source: Source) -> bool:
+    return any(isinstance(one.names, cst.ImportStar) for one in source.nodes(cst.ImportFrom))
 
 
 def keeping_up_ms(context: Context, site: Site) -> float | None:

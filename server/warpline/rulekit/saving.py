@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from warpline.model.change import Change, Replace, Scale, Together
+from warpline.model.change import Change, RemoveSyncs, Replace, Scale, Together
 from warpline.model.profile import LineCost, Op
+from warpline.model.report import Inside
 from warpline.rulekit.context import Context
 
 
@@ -75,3 +76,18 @@ def leaving(context: Context, place: tuple[str, int], left: float, *, apart: boo
     """The operators of one line take ``left`` (0 to 1) of their time, at the least. On a CPU, where operators
     are the host's work, its time shrinks with them. ``apart``: other findings are about other parts of it."""
     return Scale((place,), left, 1.0 if context.on_gpu else left, at_most=True, apart=apart)
+
+
+def without_inside(cost: LineCost, gone: Sequence[Inside]) -> Change:
+    """The user's line without what the library's lines ``gone`` do below it: their waits, and their own work
+    on the host, at least as long as the device is idle meanwhile, and on the device."""
+    place = (cost.place,)
+    on_host, on_device = sum(one.idle_ms for one in gone), sum(one.device_ms for one in gone)
+    working = max(cost.cpu_ms - cost.sync_ms, on_host)
+    left = Scale(
+        place,
+        device=max(0.0, 1 - on_device / cost.device_ms) if cost.device_ms else 1.0,
+        host=1 - on_host / working if working else 1.0,
+        apart=True,
+    )
+    return Together((RemoveSyncs(place), left))

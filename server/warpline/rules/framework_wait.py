@@ -76,16 +76,14 @@ the device takes as much of its memory as the model, and is rounded otherwise in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Change, RemoveSyncs, Scale, Together
-from warpline.model.profile import LineCost
-from warpline.model.report import Inside
 from warpline.rulekit import Context, Draft, Rule, ms, percent
 from warpline.rulekit.calling import MOSTLY
 from warpline.rulekit.framework_settings import edited_at, setting_fix
 from warpline.rulekit.frameworks import applies, made_by
+from warpline.rulekit.saving import without_inside
 from warpline.syntax.edits import attempted
 from warpline.wire.frameworks import Construction, Setting, constructions
 
@@ -139,21 +137,6 @@ class FrameworkWait(Rule):
                 },
                 cause=place,
                 cost_ms=lost,
-                change=_without(cost, waiting) if waited >= MOSTLY * cost.sync_ms else None,
+                change=without_inside(cost, waiting) if waited >= MOSTLY * cost.sync_ms else None,
                 fixes=[fix],
             )
-
-
-def _without(cost: LineCost, waiting: Sequence[Inside]) -> Change:
-    """The user's line without what the framework's lines below it do: their waits, and their own work on the
-    host, at least as long as the device is idle meanwhile, and on the device."""
-    place = (cost.place,)
-    on_host, on_device = sum(one.idle_ms for one in waiting), sum(one.device_ms for one in waiting)
-    working = max(cost.cpu_ms - cost.sync_ms, on_host)
-    left = Scale(
-        place,
-        device=max(0.0, 1 - on_device / cost.device_ms) if cost.device_ms else 1.0,
-        host=1 - on_host / working if working else 1.0,
-        apart=True,
-    )
-    return Together((RemoveSyncs(place), left))
