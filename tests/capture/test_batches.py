@@ -80,9 +80,32 @@ def test_an_epoch_is_its_iterator_its_batches_and_the_one_that_is_not_there(coun
         "in_main_busy": 0.25,
         "in_main_beside": 2.0,
         "start_ms": 3.0,
+        "after_first_ms": 1.0,
+        "after_others_ms": 1.0,
         "batches_seen": 4,
         "batch_type": "Tensor",
     }
+
+
+def test_steps_after_first_batches_are_timed_apart(counted: Any) -> None:
+    counting, facts = counted
+    list(LOADER)
+    counting.start()
+    for _ in range(3):
+        for at, _batch in enumerate(LOADER):
+            for _ in range((6, 2, 2, 3)[at]):  # each look at this clock takes a millisecond
+                batches.perf_counter_ns()
+    counting.stop(12)
+    counting.tell(first=True)
+    assert (facts["after_first_ms"], facts["after_others_ms"]) == (7.0, 3.0)
+
+
+def test_of_epochs_with_one_batch_none_is_another(counted: Any) -> None:
+    counting, facts = counted
+    next(iter(LOADER))
+    next(iter(LOADER))
+    counting.tell(first=True)
+    assert "after_first_ms" not in facts
 
 
 def test_the_only_start_is_not_told_where_it_was_slow_because_of_us(counted: Any) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
+from warpline.rulekit import Context
+from warpline.rules.loader_workers_restart import LoaderWorkersRestart
 from warpline.wire.facts import Nvml
 from warpline.wire.workers import WorkerLine, Workers
 
@@ -184,3 +186,32 @@ def test_a_quick_step_on_a_shared_device_says_what_launching_takes() -> None:
     assert found_among(3, 40, 40, 40) == [21.9]
     assert found_among(3, 29, 40, 51) == [pytest.approx(21.9 / 2)]
     assert found_among(3, 18.1, 40, 61.9) == []
+
+
+RESTARTS = """\
+from torch.utils.data import DataLoader
+#> totals device_ms={device}; device kind={kind}
+loader = DataLoader(letters, 256, num_workers=2)
+#^ site loader num_workers=2 persistent_workers=false batches_per_epoch=4 epochs_started=9 starts_timed=5
+#^ also start_ms=24 wait_ms=6 after_first_ms={first} after_others_ms=20
+for letter in loader:  #> cost cpu_ms=6 idle_ms=6 loader_ms=6 step_ms=6; use loader
+    train(letter)  #> cost cpu_ms=24 device_ms=24 step_ms=24
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "kind", "device", "gone"),
+    [
+        (36, "cpu", 24, 6 + 16 / 4),
+        (20.2, "cpu", 24, 6),  # within what does not matter
+        (12, "cpu", 24, 6),
+        (36, "cuda", 12, 6 + 16 / 4),
+        (36, "cuda", 30, 6 + 6 / 4),  # the device works meanwhile
+        (36, "cuda", 40, 6),
+    ],
+)
+def test_first_steps_after_restarts_are_slower(first: float, kind: str, device: float, gone: float) -> None:
+    example = read_example(RESTARTS.format(first=first, kind=kind, device=device))
+    (draft,) = LoaderWorkersRestart().find(Context(example.profile, texts(example)))
+    assert draft.cost_ms == pytest.approx(gone)
+    assert ("The first step after a restart" in draft.message) == (gone > 6)

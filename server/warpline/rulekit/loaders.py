@@ -146,6 +146,17 @@ def start_ms(context: Context, site: Site) -> float | None:
     return max(0.0, loader.start_ms - (workers.batch_ms if workers is not None else 0.0))
 
 
+def slowed_ms(context: Context, site: Site) -> float:
+    """What the first step of an epoch takes longer than the others beside its wait: new workers share the
+    memory of the process that starts them, which then copies each page that it writes to (`man 2 fork`). Only
+    what is longer than the device's work, where that goes on meanwhile. 0 where it was not measured."""
+    loader = facts_of(Loader, site)
+    if loader.after_first_ms is None or loader.after_others_ms is None:
+        return 0.0
+    device_ms = float(context.profile.totals.get("device_ms") or 0.0) if context.on_gpu else 0.0
+    return max(0.0, loader.after_first_ms - max(loader.after_others_ms, device_ms))
+
+
 def taking_ms(batch_ms: float) -> float:
     """What the main process spends on a batch that a worker made in ``batch_ms``, without a wait for it."""
     return max(value("batch-take-ns") / 1e6, value("batch-take-share") * batch_ms)

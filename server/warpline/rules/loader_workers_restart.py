@@ -4,12 +4,14 @@
 
 Finds a `DataLoader` that starts its workers again in each epoch, because it has no `persistent_workers` or
 because the script makes a new loader for each epoch. It measures the cost of an epoch's start: making the
-iterator, waiting for the first batch, and ending the workers of the previous epoch.
+iterator, waiting for the first batch, ending the workers of the previous epoch, and what the first step
+takes longer.
 
 ## Why is this slow
 
 All workers stop at the end of an epoch. The next epoch starts them again, imports the modules, copies
-the dataset and fills the queue. The device is idle meanwhile.
+the dataset and fills the queue. The device is idle meanwhile. Forked workers share the memory of the
+training process, which then copies each page that it writes to: its first step is slower.
 
 ## Example
 
@@ -240,6 +242,7 @@ from warpline.rulekit.loaders import (
     iterated_at,
     loader_call,
     setting,
+    slowed_ms,
     start_ms,
     taking_ms,
     unpacked_at,
@@ -252,6 +255,7 @@ from warpline.wire.sites import Loader, facts_of
 
 _ONCE = "Make the loader once, and keep its workers (persistent_workers)"
 _NO_SPACE = cst.SimpleWhitespace("")
+_SLOWED = " The first step after a restart takes {slowed} more, as it copies memory that the workers share."
 _BY_HAND = "make the loader once, unless each epoch needs a different one"
 
 #: Epochs longer than this many batches hide the start among the other waits.
@@ -286,7 +290,10 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
     if left_out > wait / context.step_ms and context.matters(left_out * context.step_ms):
         yield from _beside_steps(context, site, loader, batches, left_out)
         return
-    if not context.matters(wait):
+    slowed = slowed_ms(context, site)
+    if not context.matters(slowed / batches):
+        slowed = 0.0
+    if not context.matters(wait + slowed / batches):
         return
     said = (
         _how(loader) + "The workers restart every {batches} batches ({started} times so far): each step "
@@ -296,6 +303,9 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
         "batches": count("batches per epoch", batches, "batches"),
         "started": count("epochs started", loader.epochs_started or 0, "epochs"),
     }
+    if slowed > 0:
+        said += _SLOWED
+        evidence["slowed"] = ms("first step after a restart, more than others", slowed)
     # Bounds: no simulation, as the captured steps seldom hold the beginning of an epoch.
     workers = context.profile.facts.workers
     kept = kept_samples(context, site, waits(context, site), whole) if workers is not None else None
@@ -313,7 +323,7 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
         said + _advice(loader),
         {**evidence, **context.spent("exposed wait", wait)},
         cause=iterated_at(context, site),
-        cost_ms=wait,
+        cost_ms=wait + slowed / batches,
         fixes=[partial(_fix, context, site)],
     )
 

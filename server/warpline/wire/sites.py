@@ -53,6 +53,10 @@ class Loader:
     starts_timed: int | None = None  # epochs that began in that window
     #: The median epoch's ``iter``, the ``next`` of its first batch, and the one that found no more.
     start_ms: float | None = None
+    #: In that window, from a batch to the next one that was asked for, in the median: after epochs' first
+    #: batches, and after the others.
+    after_first_ms: float | None = None
+    after_others_ms: float | None = None
     batches_seen: int | None = None  # in the last epoch that came to its end
     #: Where a trial got some samples several times, with other random numbers, and they were the same: what
     #: one is ("tensor"; "list" or "dict" of tensors or numbers), its size in a batch, what making it takes,

@@ -36,6 +36,10 @@ class Spent:
         self.beside: list[int] = []  # and that of the process's other threads meanwhile
         #: For each epoch: ``iter``, the ``next`` of its first batch, and the one that found no more.
         self.starts: list[int] = []
+        #: From a batch to the next one that was asked for, in the window: after first batches, after others.
+        self.after_first: list[int] = []
+        self.after_others: list[int] = []
+        self.gave_at: int | None = None  # when this epoch's last batch was there
         self.first = False  # the epoch's first batch is still to come
         self.window_ns = self.window_starts = 0
         self.given = 0  # batches of this epoch so far
@@ -46,8 +50,21 @@ class Spent:
         self.starts.append(took_ns)
         self.first = True
         self.given = 0
+        self.gave_at = None
         self.window_ns += took_ns
         self.window_starts += 1
+
+    def window(self) -> None:
+        """The timing window begins."""
+        self.window_ns = self.window_starts = 0
+        self.after_first.clear()
+        self.after_others.clear()
+        self.gave_at = None
+
+    def back(self, at_ns: int) -> None:
+        """The next batch is asked for at ``at_ns``."""
+        if self.gave_at is not None:
+            (self.after_first if self.given == 1 else self.after_others).append(at_ns - self.gave_at)
 
     def asked(self, took_ns: int, gave: bool, worked_ns: int = 0, process_ns: int = 0) -> None:
         """A batch was asked for; ``gave`` is False at the end of the epoch. ``worked_ns``, ``process_ns``:
@@ -108,7 +125,7 @@ class Batches:
         """The timing window begins."""
         self.over = False
         for spent in self.loaders.values():
-            spent.window_ns = spent.window_starts = 0
+            spent.window()
 
     def stop(self, steps: int) -> None:
         """The timing window has ended after ``steps`` steps; later batches are not counted."""
@@ -133,6 +150,9 @@ class Batches:
             facts.update(spent.batch.facts)
             if start_ns is not None:
                 facts["start_ms"] = start_ns / 1e6
+            if spent.after_first and spent.after_others:
+                facts["after_first_ms"] = median(spent.after_first) / 1e6
+                facts["after_others_ms"] = median(spent.after_others) / 1e6
             if spent.epoch:
                 facts["batches_seen"] = spent.epoch
 
@@ -164,12 +184,14 @@ class Batches:
             if spent.first:  # a framework may have made the iterator elsewhere
                 self.sites.used(spent.entry, sys._getframe(1))
             begin, worked, process = perf_counter_ns(), thread_time_ns(), process_time_ns()
+            spent.back(begin)
             try:
                 batch = original(iterator)
             except StopIteration:
                 spent.asked(perf_counter_ns() - begin, False)
                 raise
-            took, process = perf_counter_ns() - begin, process_time_ns() - process
+            spent.gave_at = perf_counter_ns()
+            took, process = spent.gave_at - begin, process_time_ns() - process
             spent.asked(took, True, thread_time_ns() - worked, process)
             spent.batch.look(batch)
             return batch
