@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.annotated import FILE, read_example
-from warpline.diagnosis.rebase import rebase
+from warpline.diagnosis.rebase import Made, rebase
 from warpline.model.profile import Profile
+from warpline.model.report import Edit
 from warpline.rulekit.reached import Reached
 from warpline.syntax.source import Source
+from warpline.text.edits import apply
 from warpline.wire.births import Argument, Executed, Holder, UserFrame
 from warpline.wire.dataflow import Dataflow, Frame, OperatorSite
 from warpline.wire.run import Site
@@ -41,6 +43,9 @@ def test_a_holder_whose_line_changed() -> None:
     (site,) = rebase(_profile(), lambda path: THEN.replace("workers = 0", "workers = 10")).facts.sites
     holder = site.arguments[0].holder
     assert holder is not None and (holder.line, holder.column) == (1, -1)
+    (site,) = rebase(_profile(), lambda path: THEN.replace("workers = 0", "workers: int = 0")).facts.sites
+    holder = site.arguments[0].holder
+    assert holder is not None and (holder.line, holder.column) == (1, 15)
     (site,) = rebase(_profile(), lambda path: THEN.replace("workers = 0\n", "")).facts.sites
     assert site.arguments[0].holder is None
 
@@ -62,3 +67,25 @@ def test_instructions_that_ran_move_with_their_lines() -> None:
     ).facts.dataflow.frames
     assert [before.line, changed.line, after.line] == [2, 3, 5]
     assert [before.span, changed.span, after.span] == [(), (3, 0, 4), (5, 0, 4)]
+
+
+def test_places_after_edits_are_exact() -> None:
+    text = "a = f(1, 1)  # both\nb = 2\n"
+    edits = [
+        Edit(FILE, (1, 6), (1, 7), "8"),
+        Edit(FILE, (1, 10), (1, 10), ", [\n    3,\n], g(4)"),
+        Edit(FILE, (2, 0), (2, 0), "c = 3\n"),
+    ]
+    profile = replace(_profile(), sources={FILE: text})
+    made = Made(profile, lambda path: apply(text, edits), {FILE: edits})
+    assert [made.now((FILE, line)) for line in (1, 2)] == [(FILE, 1), (FILE, 5)]
+    assert made.column((FILE, 1), 6) == -1  # replaced
+    assert made.column((FILE, 1), 9) == 9  # the same digit, which stays
+    assert made.column((FILE, 1), 13) == -1  # on another line than that which goes for this one
+    assert made.column((FILE, 2), 4) == 4
+
+
+def test_a_line_that_an_edit_takes_away_is_gone() -> None:
+    edits = [Edit(FILE, (1, 0), (2, 0), ""), Edit(FILE, (3, 4), (3, 15), "workers = 8")]
+    made = Made(_profile(), lambda path: apply(THEN, edits), {FILE: edits})
+    assert [made.now((FILE, line)) for line in (1, 2, 3, 4)] == [None, (FILE, 1), (FILE, 2), (FILE, 3)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from warpline.model.profile import Profile
-from warpline.text.alignment import matched
+from warpline.model.report import Edit
+from warpline.text.alignment import matched, word_at
+from warpline.text.edits import carried
 from warpline.text.lines import line_at, lines_of
 from warpline.wire.births import Argument, Executed
 from warpline.wire.dataflow import Dataflow, Frame
@@ -41,6 +43,12 @@ class Moves:
         then, now = self._sources.get(file), self._texts(file)
         return place is not None and line_at(then, line) == line_at(now, place[1])
 
+    def column(self, place: FileLine, column: int) -> int:
+        """Where the word is now that began there; -1 if it is gone or another one."""
+        now = self.now(place)
+        then = line_at(self._sources.get(place[0]), place[1])
+        return -1 if now is None else word_at(then, line_at(self._texts(place[0]), now[1]), column)
+
     def new(self, file: str, count: int) -> list[int]:
         """The lines (of ``count``) that the run did not have."""
         known = set((self._lines(file) or {}).values())
@@ -50,8 +58,34 @@ class Moves:
         if file not in self._by_file:
             old, new = self._sources.get(file), self._texts(file)
             same = old is None or new is None or old == new
-            self._by_file[file] = None if same else matched(old or "", new or "")
+            self._by_file[file] = None if same else self._matched(file, old or "", new or "")
         return self._by_file[file]
+
+    def _matched(self, file: str, old: str, new: str) -> dict[int, int]:
+        return matched(old, new)
+
+
+class Made(Moves):
+    """Where lines are after ``edits`` of the sources of ``profile``, which made ``texts`` of them."""
+
+    def __init__(self, profile: Profile, texts: Texts, edits: Mapping[str, Sequence[Edit]]) -> None:
+        super().__init__(profile, texts)
+        self._edits = edits
+
+    def column(self, place: FileLine, column: int) -> int:
+        now = carried((place[1], column), self._edits.get(place[0], ()))
+        return -1 if now is None or now[0] != (self.now(place) or place)[1] else now[1]
+
+    def _matched(self, file: str, old: str, new: str) -> dict[int, int]:
+        edits, found = self._edits.get(file, ()), {}
+        for line, text in enumerate(lines_of(old), 1):
+            now = carried((line, len(text) - len(text.lstrip())), edits)
+            if now is not None:
+                found[line] = now[0]
+        taken = set(found.values())
+        return found | {
+            then: now for then, now in matched(old, new).items() if then not in found and now not in taken
+        }
 
 
 def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profile:
@@ -124,7 +158,9 @@ def _argument(argument: Argument, moves: Moves) -> Argument:
     place = moves.now(holder.place)
     if place is None:
         return replace(argument, holder=None)
-    column = holder.column if moves.same(holder.file, holder.line) else -1
+    column = holder.column
+    if column >= 0 and not moves.same(holder.file, holder.line):
+        column = moves.column(holder.place, column)
     return replace(argument, holder=replace(holder, line=place[1], column=column))
 
 

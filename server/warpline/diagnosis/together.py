@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
+from warpline.diagnosis.rebase import Made, Moves, rebase
 from warpline.diagnosis.recompute import fixes
 from warpline.model.profile import Profile
 from warpline.model.report import Edit, Finding, Fix
@@ -44,19 +46,15 @@ def together(
 
     ``which``: finding id -> another of its fixes that edit, 0 being the first.
     """
-    made: dict[str, str] = {}
+    present = _Present(profile, texts)
     changes: list[Change] = []
     skipped: list[Skipped] = []
-
-    def now(path: str) -> str | None:
-        return made[path] if path in made else texts(path)
-
     for finding in findings:
         if not any(fix.edits for fix in finding.fixes):
             skipped.append(Skipped(finding, "it has no edit"))
             continue
         try:
-            offered = [fix for fix in fixes(profile, finding, now) if _edits(fix)]
+            offered = [fix for fix in present.fixes(finding) if _edits(fix)]
             fix = next(iter(offered[(which or {}).get(finding.id, 0) :]), None)
         except Exception as error:  # noqa: BLE001  # a rule's mistake costs this fix only
             skipped.append(Skipped(finding, f"the rule failed ({type(error).__name__}: {error})"))
@@ -64,10 +62,60 @@ def together(
         if fix is None:
             skipped.append(Skipped(finding, "its line changed, or another fix made it unnecessary"))
             continue
-        for path, edits in _by_file(fix).items():
-            made[path] = apply(now(path) or "", edits)
+        present.make(fix)
         changes.append(Change(finding, fix))
-    return Together(made, tuple(changes), tuple(skipped))
+    return Together(present.made, tuple(changes), tuple(skipped))
+
+
+class _Present:
+    """A profile in texts that fixes change one after another. Where an edit moves a place is exact."""
+
+    def __init__(self, profile: Profile, texts: Callable[[str], str | None]) -> None:
+        self.made: dict[str, str] = {}
+        self._texts = texts
+        self._profile = profile
+        self._moves: list[Moves] = []
+
+    def text(self, path: str) -> str | None:
+        """A file as it is now."""
+        return _text(self.made, self._texts, path)
+
+    def fixes(self, finding: Finding) -> tuple[Fix, ...]:
+        """The fixes of ``finding``, whose lines are those of the run; empty where one of them is gone."""
+        places = [place for one in (finding, *finding.also) if (place := self._now(one.place)) is not None]
+        if len(places) != 1 + len(finding.also):
+            return ()
+        (file, line), *others = places
+        also = tuple(
+            replace(one, file=at[0], line=at[1]) for one, at in zip(finding.also, others, strict=True)
+        )
+        return fixes(self._profile, replace(finding, file=file, line=line, also=also), self.text)
+
+    def make(self, fix: Fix) -> None:
+        """Make the edits of ``fix``, and carry the profile along."""
+        if not self._moves:
+            self._move(Moves(self._profile, self._texts))
+        edits = _by_file(fix)
+        made = {path: apply(self.text(path) or "", each) for path, each in edits.items()}
+        self.made = {**self.made, **made}
+        self._move(Made(self._profile, partial(_text, self.made, self._texts), edits))
+
+    def _now(self, place: tuple[str, int]) -> tuple[str, int] | None:
+        now: tuple[str, int] | None = place
+        for moves in self._moves:
+            now = moves.now(now) if now is not None else None
+        return now
+
+    def _move(self, moves: Moves) -> None:
+        self._moves.append(moves)
+        profile = rebase(self._profile, self.text, moves)
+        sources = {path: self.text(path) for path in profile.sources}
+        known = {path: text for path, text in sources.items() if text is not None}
+        self._profile = replace(profile, sources={**profile.sources, **known})
+
+
+def _text(made: Mapping[str, str], texts: Callable[[str], str | None], path: str) -> str | None:
+    return made[path] if path in made else texts(path)
 
 
 def _edits(fix: Fix) -> bool:

@@ -7,6 +7,7 @@ candidate: a wrong pair would put one line's time on another.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from difflib import SequenceMatcher
 
 from warpline.text.lines import key, lines_of
 
+_WORD = re.compile(r"""\w*"[^"]*"|\w*'[^']*'|\w+(?:\.\w+)*|\S""")
 #: Below this likeness a replaced line counts as another line, not as the same one changed.
 LIKENESS = 0.6
 #: Larger gaps without a single unique line are left unpaired: quadratic work for no certainty.
@@ -37,6 +39,17 @@ def matched(old: str, new: str) -> dict[int, int]:
     """``{line of old: line of new}``, from 1. White space and trailing comments do not count."""
     keys = ([key(line) for line in lines_of(text)] for text in (old, new))
     return {before + 1: after + 1 for after, before in enumerate(align(*keys)) if before >= 0}
+
+
+def word_at(old: str, new: str, column: int) -> int:
+    """The column at which the word, number or string begins in the line ``new`` that begins at ``column`` in
+    ``old``; -1 if it is gone or another one."""
+    before, after = list(_WORD.finditer(old)), list(_WORD.finditer(new))
+    match = align([one[0] for one in before], [one[0] for one in after])
+    for then, now in zip(match, after, strict=True):
+        if then >= 0 and before[then].start() == column:
+            return now.start() if before[then][0] == now[0] and now[0] not in "([{" else -1
+    return -1
 
 
 Gap = tuple[int, int, int, int]
