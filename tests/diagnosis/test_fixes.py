@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.annotated import FILE, Example, read_example
@@ -11,6 +13,7 @@ from warpline.model.profile import Profile
 from warpline.model.report import Predicted
 from warpline.text.alignment import matched
 from warpline.text.edits import apply
+from warpline.wire.births import Argument, Holder
 
 CODE = """\
 #> totals idle_ms=30
@@ -44,6 +47,26 @@ total = float(total)
 @pytest.fixture
 def example() -> Example:
     return read_example(CODE)
+
+
+def test_a_second_value_of_a_line_is_found_where_the_first_has_changed() -> None:
+    settings = 'CFG = {"w": 0, "p": False, "k": False}'
+    call = 'DataLoader(dataset, batch_size=32, num_workers=CFG["w"], pin_memory=CFG["p"])'
+    example = read_example(
+        CODE.replace("DataLoader(dataset, batch_size=32)", call, 1).replace("total = 0.0", settings)
+    )
+    line = example.text.split("\n").index(settings) + 1
+    given = tuple(
+        Argument(name, value, True, Holder("entry", FILE, line, settings.index(word) + 5, word[1]))
+        for name, value, word in (("num_workers", 0, '"w": 0'), ("pin_memory", False, '"p": False'))
+    )
+    sites = tuple(replace(one, arguments=given) for one in example.profile.facts.sites)
+    profile = replace(example.profile, facts=replace(example.profile.facts, sites=sites))
+    made = together(profile, diagnose(profile, profile.sources.get).findings, profile.sources.get)
+    (changed,) = [one for one in made.texts[FILE].split("\n") if one.startswith("CFG")]
+    assert '"w": 4' in changed
+    assert '"p": True' in changed
+    assert '"k": False' in changed
 
 
 def test_all_fixes_of_a_file_together(example: Example) -> None:
