@@ -44,7 +44,7 @@ class Moves:
         return place is not None and line_at(then, line) == line_at(now, place[1])
 
     def column(self, place: FileLine, column: int) -> int:
-        """Where the word is now that began there; -1 if it is gone or another one."""
+        """The present column of the word that began at ``column``; -1 if it was changed or deleted."""
         now = self.now(place)
         then = line_at(self._sources.get(place[0]), place[1])
         return -1 if now is None else word_at(then, line_at(self._texts(place[0]), now[1]), column)
@@ -66,7 +66,7 @@ class Moves:
 
 
 class Made(Moves):
-    """Where lines are after ``edits`` of the sources of ``profile``, which made ``texts`` of them."""
+    """Where lines are in ``texts``, which are the sources of ``profile`` after ``edits``."""
 
     def __init__(self, profile: Profile, texts: Texts, edits: Mapping[str, Sequence[Edit]]) -> None:
         super().__init__(profile, texts)
@@ -74,7 +74,7 @@ class Made(Moves):
 
     def column(self, place: FileLine, column: int) -> int:
         now = carried((place[1], column), self._edits.get(place[0], ()))
-        return -1 if now is None or now[0] != (self.now(place) or place)[1] else now[1]
+        return now[1] if now is not None and (place[0], now[0]) == self.now(place) else -1
 
     def _matched(self, file: str, old: str, new: str) -> dict[int, int]:
         edits, found = self._edits.get(file, ()), {}

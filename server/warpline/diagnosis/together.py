@@ -68,7 +68,7 @@ def together(
 
 
 class _Present:
-    """A profile in texts that fixes change one after another. Where an edit moves a place is exact."""
+    """A profile that is moved along while fixes change the texts one after another."""
 
     def __init__(self, profile: Profile, texts: Callable[[str], str | None]) -> None:
         self.made: dict[str, str] = {}
@@ -81,7 +81,7 @@ class _Present:
         return _text(self.made, self._texts, path)
 
     def fixes(self, finding: Finding) -> tuple[Fix, ...]:
-        """The fixes of ``finding``, whose lines are those of the run; empty where one of them is gone."""
+        """The fixes of ``finding``, which has the run's line numbers; empty if one of its lines is gone."""
         places = [place for one in (finding, *finding.also) if (place := self._now(one.place)) is not None]
         if len(places) != 1 + len(finding.also):
             return ()
@@ -92,7 +92,7 @@ class _Present:
         return fixes(self._profile, replace(finding, file=file, line=line, also=also), self.text)
 
     def make(self, fix: Fix) -> None:
-        """Make the edits of ``fix``, and carry the profile along."""
+        """Apply ``fix`` to the texts, and move the profile to them."""
         if not self._moves:
             self._move(Moves(self._profile, self._texts))
         edits = _by_file(fix)
@@ -109,9 +109,8 @@ class _Present:
     def _move(self, moves: Moves) -> None:
         self._moves.append(moves)
         profile = rebase(self._profile, self.text, moves)
-        sources = {path: self.text(path) for path in profile.sources}
-        known = {path: text for path, text in sources.items() if text is not None}
-        self._profile = replace(profile, sources={**profile.sources, **known})
+        now = {path: text for path in profile.sources if (text := self.text(path)) is not None}
+        self._profile = replace(profile, sources={**profile.sources, **now})
 
 
 def _text(made: Mapping[str, str], texts: Callable[[str], str | None], path: str) -> str | None:

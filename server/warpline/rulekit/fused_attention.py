@@ -17,7 +17,7 @@ from warpline.rulekit.formulas.attention import hides_the_future, holds_flags
 from warpline.rulekit.kernels import MATMULS
 from warpline.rulekit.terms import atom, follow, function_at
 from warpline.syntax.edits import Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, parameters
 from warpline.wire.dataflow import MODULE, Dataflow, Masked
 from warpline.wire.precision import HALF
 
@@ -131,8 +131,7 @@ def may_be_none(source: Source, mask: cst.BaseExpression) -> bool:
     function = source.enclosing(mask, cst.FunctionDef)
     if not isinstance(mask, cst.Name) or function is None:
         return isinstance(mask, (cst.Attribute, cst.IfExp))
-    params = (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
-    return any(one.name.value == mask.value and one.default is not None for one in params)
+    return any(one.name.value == mask.value and one.default is not None for one in parameters(function))
 
 
 def expanded(source: Source, arguments: list[cst.Arg], calls: list[Call]) -> dict[cst.BaseExpression, str]:

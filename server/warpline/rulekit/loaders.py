@@ -16,7 +16,7 @@ from warpline.rulekit.frameworks import goes_through_again
 from warpline.rulekit.holders import argument, holder, words
 from warpline.rulekit.origins import Origin, argument_origin, assigned_values, mapping, origin
 from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.source import Source
+from warpline.syntax.source import Source, parameters
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 from warpline.wire.workers import Workers
@@ -176,7 +176,7 @@ def begins_again(context: Context, site: Site) -> bool:
 
 
 def _is_repeated(context: Context, source: Source, node: cst.CSTNode, seen: set[cst.FunctionDef]) -> bool:
-    """Whether a loop is around ``node``, or around a call that has run of the function that it stands in."""
+    """Whether ``node`` is in a loop, or in a function that was called from one, directly or not."""
     if source.loops(node):
         return True
     function = source.enclosing(node, cst.FunctionDef)
@@ -195,7 +195,7 @@ def _may_call(where: Source, call: cst.Call, source: Source, function: cst.Funct
     """Whether a call by the name of ``function``, which is in ``source``, may be one of it, by how it is
     written and what it passes: `model.train()` is none of `def train(model, loader)`."""
     taken = function.params
-    most = len(taken.posonly_params) + len(taken.params) + len(taken.kwonly_params)
+    most = len(parameters(function))
     least = sum(one.default is None for one in (*taken.posonly_params, *taken.params))
     if source.enclosing(function, cst.ClassDef) is not None:
         named = isinstance(call.func, cst.Attribute)

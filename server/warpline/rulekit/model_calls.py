@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import chain
 
@@ -15,7 +15,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.model_lines import called_through, module_called, trained
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, calls_itself
-from warpline.syntax.source import Source, called_name
+from warpline.syntax.source import Source, called_name, parameters
 
 #: Lines, and how often a step calls something there.
 Calls = dict[LineCost, float]
@@ -85,7 +85,7 @@ def _calls(source: Source, call: cst.Call, model: str) -> bool:
 
 def _inside(source: Source, call: cst.Call, function: cst.FunctionDef, model: str) -> str | None:
     """What ``model`` is called in the function that ``call`` calls; None where it has no name there."""
-    names = [one.name.value for one in _parameters(function)]
+    names = [one.name.value for one in parameters(function)]
     positions = names[1:] if isinstance(call.func, cst.Attribute) else names
     for at, one in enumerate(call.args):
         if source.code(one.value) == model and not one.star:
@@ -93,7 +93,3 @@ def _inside(source: Source, call: cst.Call, function: cst.FunctionDef, model: st
                 return one.keyword.value if one.keyword.value in names else None
             return positions[at] if at < len(positions) else None
     return model if model.split(".", maxsplit=1)[0] not in names or model.startswith("self.") else None
-
-
-def _parameters(function: cst.FunctionDef) -> Iterator[cst.Param]:
-    yield from (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)

@@ -83,8 +83,11 @@ class CacheEmptiedInStep(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for cost in context.profile.lines:
+            if not context.matters(max(cost.step_ms, cost.idle_ms)):
+                continue  # before its source is read
+            source = context.source(cost.file)
             emptied = [entry for entry in cost.inside if _EMPTIES in entry.text]
-            call = context.source(cost.file).call(cost.line, _EMPTIES)
+            call = source.call(cost.line, _EMPTIES)
             if emptied:
                 spent = sum(max(entry.step_ms, entry.idle_ms) for entry in emptied)
                 change: Change = without_inside(cost, emptied)
@@ -101,7 +104,7 @@ class CacheEmptiedInStep(Rule):
                 context.spent("time at the line", spent),
                 cost_ms=spent,
                 change=change,
-                fixes=[partial(_fix, context.source(cost.file), call)] if call is not None else [],
+                fixes=[partial(_fix, source, call)] if call is not None else [],
             )
 
 

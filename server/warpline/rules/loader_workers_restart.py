@@ -291,9 +291,8 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
         yield from _beside_steps(context, site, loader, batches, left_out)
         return
     slowed = slowed_ms(context, site)
-    if not context.matters(slowed / batches):
-        slowed = 0.0
-    if not context.matters(wait + slowed / batches):
+    more = slowed / batches if context.matters(slowed / batches) else 0.0
+    if not context.matters(wait + more):
         return
     said = (
         _how(loader) + "The workers restart every {batches} batches ({started} times so far): each step "
@@ -303,7 +302,7 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
         "batches": count("batches per epoch", batches, "batches"),
         "started": count("epochs started", loader.epochs_started or 0, "epochs"),
     }
-    if slowed > 0:
+    if more:
         said += _SLOWED
         evidence["slowed"] = ms("first step after a restart, more than others", slowed)
     # Bounds: no simulation, as the captured steps seldom hold the beginning of an epoch.
@@ -323,7 +322,7 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
         said + _advice(loader),
         {**evidence, **context.spent("exposed wait", wait)},
         cause=iterated_at(context, site),
-        cost_ms=wait + slowed / batches,
+        cost_ms=wait + more,
         fixes=[partial(_fix, context, site)],
     )
 

@@ -109,6 +109,11 @@ def methods(owner: cst.ClassDef) -> dict[str, cst.FunctionDef]:
     return {one.name.value: one for one in owner.body.body if isinstance(one, cst.FunctionDef)}
 
 
+def parameters(function: cst.FunctionDef) -> tuple[cst.Param, ...]:
+    """The parameters with a name of their own, in order: all but ``*args`` and ``**kwargs``."""
+    return (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
+
+
 def only_target(node: cst.CSTNode | None) -> cst.BaseExpression | None:
     """What an assignment gives its value; None for one of several, and for what is no assignment."""
     return node.targets[0].target if isinstance(node, cst.Assign) and len(node.targets) == 1 else None

@@ -53,18 +53,19 @@ def carried(position: Position, edits: Iterable[Replacement]) -> Position | None
     """Where ``position`` is after ``edits`` of one file, which refer to the text before any of them; None if
     what stood there was replaced. An insertion at the position itself goes before it."""
     line, column = position
-    lines, last = 0, (0, 0, 0)  # lines more before it; of the last edit: its end, and the column there now
+    # How far lines move; and how far what follows on line ``last`` does, on which an edit ends.
+    lines = columns = last = 0
     for edit in sorted(edits, key=lambda one: (one.start, one.end)):
         if edit.start > position:
             break
         if edit.end > position:
             return None
-        first = edit.start[1] + (last[2] - last[1] if edit.start[0] == last[0] else 0)
+        begins = edit.start[1] + (columns if edit.start[0] == last else 0)
         added = split(edit.text)
-        ends = len(added[-1]) + (first if len(added) == 1 else 0)
+        ends = len(added[-1]) + (begins if len(added) == 1 else 0)
         lines += len(added) - 1 - (edit.end[0] - edit.start[0])
-        last = (*edit.end, ends)
-    return line + lines, column + (last[2] - last[1] if line == last[0] else 0)
+        last, columns = edit.end[0], ends - edit.end[1]
+    return line + lines, column + (columns if line == last else 0)
 
 
 def between(old: str, new: str) -> list[tuple[Position, Position, str]]:

@@ -54,15 +54,15 @@ class Spent:
         self.window_ns += took_ns
         self.window_starts += 1
 
-    def window(self) -> None:
+    def begin_window(self) -> None:
         """The timing window begins."""
         self.window_ns = self.window_starts = 0
         self.after_first.clear()
         self.after_others.clear()
         self.gave_at = None
 
-    def back(self, at_ns: int) -> None:
-        """The next batch is asked for at ``at_ns``."""
+    def done(self, at_ns: int) -> None:
+        """The steps are done with the last batch: at ``at_ns`` they ask for another one."""
         if self.gave_at is not None:
             (self.after_first if self.given == 1 else self.after_others).append(at_ns - self.gave_at)
 
@@ -125,7 +125,7 @@ class Batches:
         """The timing window begins."""
         self.over = False
         for spent in self.loaders.values():
-            spent.window()
+            spent.begin_window()
 
     def stop(self, steps: int) -> None:
         """The timing window has ended after ``steps`` steps; later batches are not counted."""
@@ -184,7 +184,7 @@ class Batches:
             if spent.first:  # a framework may have made the iterator elsewhere
                 self.sites.used(spent.entry, sys._getframe(1))
             begin, worked, process = perf_counter_ns(), thread_time_ns(), process_time_ns()
-            spent.back(begin)
+            spent.done(begin)
             try:
                 batch = original(iterator)
             except StopIteration:
